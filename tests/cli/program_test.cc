@@ -54,6 +54,8 @@ TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
   EXPECT_THAT(complaint("--direction up"), HasSubstr("fwd, bwd or both, found 'up'"));
   EXPECT_THAT(complaint("--type int8"), HasSubstr("bf16, fp16 or fp32, found 'int8'"));
   EXPECT_THAT(complaint("--lengths uniform"), HasSubstr("fixed, zipf or lognormal, found 'uniform'"));
+  EXPECT_THAT(complaint("--bias time,day"),
+              HasSubstr("position, time or both with a comma, found 'time,day'"));
   EXPECT_THAT(complaint("--device ampere"), HasSubstr("such as 8.0 or 9.0, found 'ampere'"));
   EXPECT_THAT(complaint("--device 9"), HasSubstr("such as 8.0 or 9.0, found '9'"));
   EXPECT_THAT(complaint("--heatmap figures.json"), HasSubstr("an .svg file, found 'figures.json'"));
@@ -73,6 +75,7 @@ TEST_F(Program, AttentionIsExplainedForAnyDeviceWithoutAGpu) {
   EXPECT_EQ(
       explained("--device 9.0"),
       "32,4096,4,128: forward hopper, backward hopper: kernels for Hopper, forward two blocks to a tile\n");
+  EXPECT_THAT(explained("--device 9.0 --bias time --shape 1,9,4,256"), HasSubstr("backward mma"));
   EXPECT_THAT(explained("--device 9.0 --deterministic"), HasSubstr("dQ added up in one order"));
   const std::string ampere = explained("--device 8.0 --shape 32,4096,4,128 --shape 1,9,4,96");
   EXPECT_THAT(ampere, HasSubstr("32,4096,4,128: forward mma, backward mma: kernels for mma.sync"));

@@ -50,6 +50,13 @@ AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
   p.longest = b.length, p.mask = b.mask, p.deterministic = b.deterministic;
   p.alpha = 1 / std::sqrt(static_cast<double>(b.head_dim)), p.scale = 1 / static_cast<double>(b.length);
   p.q = p.k = p.v = {nullptr, 4 * b.heads * b.head_dim, b.head_dim};
+  static const float table = 0;
+  static const std::int64_t time = 0;
+  if (b.position_bias) p.bias.position_table = &table, p.bias.positions = b.length;
+  if (b.time_bias) {
+    p.bias.time_table = &table, p.bias.query_time = p.bias.key_time = p.bias.thresholds = &time;
+    p.bias.buckets = 128;
+  }
   return p;
 }
 

@@ -18,6 +18,7 @@ struct AttentionBenchmark {
   AttentionMask mask;
   std::int32_t contexts = 0, targets = 0;  // of each sample
   bool deterministic = false;
+  bool position_bias = false, time_bias = false;  // a relative bias, and backward the gradients of its tables
   std::optional<AttentionDevice> device;  // use the kernels of such a GPU (route.h); none: those of this GPU
   bool sustained = true;                  // false: the burst alone, for sweeps over many shapes
   int warmup = 5, timed = 20;             // launches of the burst: not measured, and measured
@@ -25,7 +26,8 @@ struct AttentionBenchmark {
   std::uint64_t seed = 1;
 };
 
-// The batch of the benchmark without its memory: q, k and v side by side in rows of 4 H D.
+// The batch of the benchmark without its memory: q, k and v side by side in rows of 4 H D. The tables of a
+// bias are at an address that must not be read.
 AttentionProblem benchmark_problem(const AttentionBenchmark& benchmark);
 
 // One direction of one benchmark. Burst: 0.25 s idle, `warmup` launches, then the quantile of `timed`.

@@ -1,5 +1,7 @@
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "hstu/arguments/size.h"
 #include "hstu/attention/attention_cuda.h"
@@ -33,28 +35,46 @@ void explain(const AttentionBenchWords& words) {
   }
 }
 
+struct Timed {
+  std::string shape;
+  AttentionBenchmark benchmark;
+};
+
+// Every shape; with --bias each without and with it.
+std::vector<Timed> timed_of(const AttentionBenchWords& words) {
+  std::vector<Timed> all;
+  for (const std::string& shape : words.shapes) {
+    const AttentionBenchmark b = benchmark_of(words, shape);
+    if (!words.bias.empty()) {
+      AttentionBenchmark without = b;
+      without.position_bias = without.time_bias = false;
+      all.push_back({shape, without});
+    }
+    all.push_back({shape, b});
+  }
+  return all;
+}
+
 void time_shapes(const AttentionBenchWords& words) {
-  std::vector<AttentionBenchmark> all_benchmarks;  // all options are checked before anything is timed
-  for (const std::string& shape : words.shapes) all_benchmarks.push_back(benchmark_of(words, shape));
+  const std::vector<Timed> all_timed = timed_of(words);  // all options are checked before anything is timed
   if (!words.json.empty()) check_writable(words.json);
   cuda::attention_device();  // throws on a machine without a GPU
   const BenchmarkGpu gpu = benchmark_gpu();
-  constexpr auto kRow = "{:<22} {:<4} {:<7} {:>9} {:>8} {:>6} {:>12} {:>8} {:>9}\n";
+  constexpr auto kRow = "{:<27} {:<4} {:<7} {:>9} {:>8} {:>6} {:>12} {:>8} {:>9}\n";
   fmt::print(kRow, "shape", "", "kernel", "burst ms", "TFLOP/s", "peak", "sustained ms", "TFLOP/s",
              "memory ms");
   Json all = Json::array();
-  for (std::size_t i = 0; i < words.shapes.size(); ++i) {
-    const std::string& shape = words.shapes[i];
-    const AttentionBenchmark& b = all_benchmarks[i];
+  for (const auto& [shape, b] : all_timed) {
+    const std::string name = shape + (b.position_bias ? "+position" : "") + (b.time_bias ? "+time" : "");
     for (const std::string direction : {"fwd", "bwd"}) {
       if (!words.wants(direction)) continue;
       const Json r = attention_record(
-          shape, direction, b.type,
+          name, direction, b.type,
           direction == "fwd" ? time_attention_forward(b) : time_attention_backward(b), gpu.specs);
       const auto digits = [&](const char* key, int places, double factor = 1) -> std::string {
         return r.contains(key) ? fmt::format("{:.{}f}", factor * r[key].get<double>(), places) : "-";
       };
-      fmt::print(kRow, shape, direction, r["kernel"].get<std::string>(), digits("burst_ms", 3),
+      fmt::print(kRow, name, direction, r["kernel"].get<std::string>(), digits("burst_ms", 3),
                  digits("burst_tflops", 0), gpu.specs ? digits("share_of_peak", 0, 100) + "%" : "-",
                  digits("sustained_ms", 3), digits("sustained_tflops", 0), digits("memory_floor_ms", 3));
       std::fflush(stdout);
@@ -100,6 +120,8 @@ void add_attention_bench_command(CLI::App& bench) {
   command->add_option("--seed", b.seed, "of the lengths");
   command->add_flag("--deterministic", b.deterministic,
                     "a backward pass that gives the same bits every time");
+  command->add_option("--bias", words->bias,
+                      "time every shape without and with a relative bias: position, time or position,time");
   command->add_option("--device", words->device,
                       "use the kernels of a GPU of this compute capability, such as 8.0");
   command->add_flag("--explain", words->explain,
@@ -126,6 +148,7 @@ void add_attention_bench_command(CLI::App& bench) {
       "published.\n"
       "Examples:\n"
       "  hstu bench attention --shape 32,4096,4,128 --shape 32,4099,4,256 --json attention.json\n"
+      "  hstu bench attention --bias position,time --deterministic\n"
       "  hstu bench attention --explain --device 8.0 --shape 32,4096,4,96\n"
       "  hstu bench attention --heatmap attention.svg --shape 1,1,4,256");
   command->callback([words] { run(*words); });

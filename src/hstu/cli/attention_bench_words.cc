@@ -49,6 +49,19 @@ std::optional<AttentionDevice> device_of(const std::string& word) {
   fail_usage("--device: expected a compute capability such as 8.0 or 9.0, found '{}'", word);
 }
 
+// The terms of --bias, none if it is empty.
+void add_bias(const std::string& words, AttentionBenchmark& b) {
+  if (words.empty()) return;
+  for (const std::string& word : split(words, ',')) {
+    if (word == "position")
+      b.position_bias = true;
+    else if (word == "time")
+      b.time_bias = true;
+    else
+      fail_usage("--bias: expected position, time or both with a comma, found '{}'", words);
+  }
+}
+
 // The positive whole numbers of an option such as "1,2,4".
 std::vector<std::int64_t> numbers_of(const std::string& list, const std::string& option) {
   std::vector<std::int64_t> values;
@@ -75,6 +88,7 @@ AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::str
   const std::vector<std::int64_t> sizes = numbers_of(shape, "--shape");
   b.samples = sizes[0], b.length = sizes[1], b.heads = sizes[2], b.head_dim = sizes[3];
   b.mask = mask_of(words), b.type = type_of(words.type), b.device = device_of(words.device);
+  add_bias(words.bias, b);
   attention_lengths(b);  // refuses a law it does not know
   return b;
 }

@@ -9,6 +9,7 @@
 
 #include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
+#include "hstu/benchmark/attention_bias.h"
 #include "hstu/benchmark/cuda/fill_normal.h"
 #include "hstu/device/memory_pool.h"
 
@@ -30,6 +31,8 @@ class Batch {
                         : copied(std::vector<std::int32_t>(static_cast<std::size_t>(b.samples), count));
     };
     p_.contexts = of_each_sample(b.contexts), p_.targets = of_each_sample(b.targets);
+
+    add_bias(b);
 
     const std::int64_t width = b.heads * b.head_dim, count = p_.tokens * 4 * width;
     const std::int64_t bytes = b.type == AttentionType::fp32 ? 4 : 2;
@@ -64,6 +67,20 @@ class Batch {
   double row_bytes() const { return row_bytes_; }
 
  private:
+  void add_bias(const AttentionBenchmark& b) {
+    const AttentionBenchmarkBias bias = attention_bias(b);
+    const auto zeros = [&](std::size_t count) {
+      return const_cast<float*>(copied(std::vector<float>(count, 0.0f)));
+    };
+    if (b.position_bias) {
+      p_.bias.position_table = copied(bias.position);
+      gradients_.d_position_table = zeros(bias.position.size());
+    }
+    if (!b.time_bias) return;
+    p_.bias.time_table = copied(bias.time), gradients_.d_time_table = zeros(bias.time.size());
+    p_.bias.thresholds = copied(bias.thresholds);
+    p_.bias.query_time = copied(bias.query_time), p_.bias.key_time = copied(bias.key_time);
+  }
   std::byte* allocated(std::int64_t bytes) { return buffers_.emplace_back(pool_->allocate(bytes)).data(); }
   template <typename T>
   const T* copied(const std::vector<T>& from) {
