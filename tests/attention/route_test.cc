@@ -218,14 +218,48 @@ TEST(AttentionRoute, WhatTheDeviceDoesNotComputeIsRefusedWithFieldAndValue) {
   EXPECT_THAT(refusal([](auto& p) { p.heads = 0; }, kHost), HasSubstr("found 0 heads"));
 }
 
+TEST(AttentionRoute, ARelativeBiasGoesToKernelsThatKnowIt) {
+  static const float table[3] = {};
+  static const std::int64_t offsets[2] = {};
+  for (const int head_dim : {32, 64, 128, 256}) {
+    AttentionProblem p = routed_problem();
+    p.head_dim = head_dim, p.bias.position_table = table, p.bias.positions = 2;
+    EXPECT_EQ(choose_attention(p, kHopper).forward,
+              head_dim == 256 ? AttentionKernel::mma : AttentionKernel::hopper);
+    EXPECT_EQ(choose_attention(p, kHopper).backward,
+              head_dim >= 128 ? AttentionKernel::mma : AttentionKernel::hopper);
+    EXPECT_EQ(choose_attention(p, kAmpere).forward, AttentionKernel::mma);
+    EXPECT_EQ(choose_attention(p, kAmpere).backward, AttentionKernel::mma);
+    p.query_offsets = offsets;
+    EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::plain);
+    EXPECT_THAT(choose_attention(p, kHopper).why, HasSubstr("query offsets with a relative bias"));
+  }
+  AttentionProblem p = routed_problem();
+  p.head_dim = 128, p.bias.position_table = table, p.bias.positions = 2;
+  EXPECT_THAT(choose_attention(p, kHopper).why, HasSubstr("backward with a relative bias by mma"));
+  static const std::int64_t time = 0;
+  p.bias = {.time_table = table, .buckets = 256, .thresholds = &time, .query_time = &time, .key_time = &time};
+  EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::plain);
+  EXPECT_THAT(choose_attention(p, kHopper).why, HasSubstr("256 thresholds of times, more than 255"));
+}
+
+TEST(AttentionRoute, ABiasTooLargeForAGpuIsRefused) {
+  static const float table[3] = {};
+  static const std::int64_t time = 0;
+  AttentionProblem p = routed_problem();
+  p.bias = {
+      .time_table = table, .buckets = 65536, .thresholds = &time, .query_time = &time, .key_time = &time};
+  try {
+    choose_attention(p, kAmpere);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("at most 65535 thresholds"));
+  }
+}
+
 // Trap: a kernel that does not know a field of the problem leaves it out in silence.
 TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
   const std::pair<const char*, void (*)(AttentionProblem&)> asked[] = {
-      {"a relative bias",
-       [](AttentionProblem& p) {
-         static const float table[3] = {};
-         p.bias.position_table = table, p.bias.positions = 2;
-       }},
       {"cached keys",
        [](AttentionProblem& p) {
          static const std::int64_t offsets[2] = {};

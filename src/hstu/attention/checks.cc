@@ -124,6 +124,9 @@ void check_attention_on_gpu(const AttentionProblem& p) {
         cuda::kPlainHeadDim, p.head_dim);
   check(rows * p.heads < (std::int64_t{1} << 33),
         "attention: {} tokens times {} heads is too much for one call; split the batch", rows, p.heads);
+  check(p.bias.buckets <= cuda::kMostBuckets && p.bias.positions < (1 << 30) / p.heads,
+        "attention: a bias on a GPU has at most {} thresholds and fewer than {} positions, found {} and {}",
+        cuda::kMostBuckets, (1 << 30) / p.heads, p.bias.buckets, p.bias.positions);
   const auto alpha = static_cast<float>(p.alpha), scale = static_cast<float>(p.scale);
   check(std::isfinite(alpha) && std::isfinite(scale) && (alpha == 0 || std::abs(alpha) >= 1e-30f),
         "attention: alpha and scale must be finite in fp32 and alpha 0 or at least 1e-30, found {} and {}",

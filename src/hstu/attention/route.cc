@@ -15,6 +15,8 @@ std::string not_for_tensor_cores(const AttentionProblem& p) {
   if (p.type == AttentionType::fp32) return "fp32 has no tensor core route";
   if (p.head_dim != 32 && p.head_dim != 64 && p.head_dim != 128 && p.head_dim != 256)
     return fmt::format("head size {} is none of 32, 64, 128, 256", p.head_dim);
+  if (p.bias.time_table != nullptr && p.bias.buckets > cuda::kTensorBuckets)
+    return fmt::format("{} thresholds of times, more than {}", p.bias.buckets, cuda::kTensorBuckets);
   for (const AttentionInput* rows : {&p.q, &p.k, &p.v}) {
     if (!is_aligned(*rows)) return "q, k or v is not aligned to 16 bytes, or a stride is no multiple of 8";
   }
@@ -28,6 +30,7 @@ std::string too_long(const AttentionProblem& p, std::int64_t most) {
 
 // Why the kernels for few queries cannot compute a problem with query offsets; "" if they can.
 std::string not_for_few_queries(const AttentionProblem& p) {
+  if (p.bias.any()) return "query offsets with a relative bias";
   if (p.type != AttentionType::bf16) return "query offsets in another type than bf16";
   if (!cuda::is_head_of_few_queries(p.head_dim))
     return fmt::format("query offsets with head size {}, which is none of 32, 64, 128, 256", p.head_dim);
@@ -66,6 +69,8 @@ AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& de
   const bool is_hopper = p.kernels == AttentionChoice::hopper, is_few = p.query_offsets != nullptr;
   std::string problem = is_few ? not_for_few_queries(p) : not_for_tensor_cores(p);
   if (problem.empty()) problem = is_hopper ? not_hopper(p, device) : not_mma(p, device);
+  if (problem.empty() && is_hopper && p.bias.any() && p.head_dim > 64)
+    problem = fmt::format("a relative bias with head size {}, whose backward pass has too few registers", p.head_dim);
   if (!problem.empty()) fail_usage("attention = \"{}\": {}; use auto", word, problem);
   if (is_few) return {AttentionKernel::few_queries, AttentionKernel::few_queries, why + ": few queries"};
   if (!is_hopper) return {AttentionKernel::mma, AttentionKernel::mma, why};
@@ -92,9 +97,17 @@ AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& de
     return {second, second,
             no_mma.empty() ? "kernels for mma.sync: " + no_hopper : "plain kernels: " + no_mma};
   }
+  // With a bias a thread has too few registers for large heads.
+  if (p.bias.any() && p.head_dim > 128)
+    return {second, second, "a relative bias with head size 256 by " + to_string(second)};
   AttentionRoute route{AttentionKernel::hopper, AttentionKernel::hopper, "kernels for Hopper",
                        hopper_forward_cluster(p)};
   if (route.forward_cluster > 1) route.why += ", forward two blocks to a tile";
+  if (p.bias.any() && p.head_dim > 64) {
+    route.backward = second;
+    route.why += ", backward with a relative bias by " + to_string(second);
+    return route;
+  }
   if (p.deterministic) route.why += ", backward dQ added up in one order (deterministic)";
   return route;
 }
@@ -108,10 +121,10 @@ constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
                                        .hidden_keys = true,
                                        .row_stable = true,
                                        .dropout = true},
-                                      {.kernel = AttentionKernel::hopper},
-                                      {.kernel = AttentionKernel::mma},
+                                      {.kernel = AttentionKernel::hopper, .bias = true},
+                                      {.kernel = AttentionKernel::mma, .bias = true},
                                       {.kernel = AttentionKernel::few_queries},
-                                      {.kernel = AttentionKernel::plain},
+                                      {.kernel = AttentionKernel::plain, .bias = true},
                                       {.kernel = AttentionKernel::softmax, .softmax = true, .dropout = true},
                                       {.kernel = AttentionKernel::single_rows, .row_stable = true}};
 

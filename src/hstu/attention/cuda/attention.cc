@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include "hstu/attention/attention_cuda.h"
+#include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/row_map.h"
 #include "hstu/attention/few_queries/few_queries.h"
 #include "hstu/attention/hopper/backward.h"
@@ -104,11 +105,33 @@ void with_kernel(const AttentionProblem& p, const Body& body) {
     with_width.template operator()<__half>();
 }
 
+// Bytes at the end of the workspace for the bias of a pass of `kernel`, if the problem has one.
+std::int64_t bias_bytes_of(const AttentionProblem& p, AttentionKernel kernel, bool gradients) {
+  return bias_bytes(p, kernel != AttentionKernel::plain, gradients);
+}
+
+// The bias of a pass whose kernel needs `kernel_bytes` of the workspace before it. `g`: of the backward pass.
+Bias bias_after(std::int64_t kernel_bytes, const AttentionProblem& p, AttentionKernel kernel,
+                const AttentionGradients* g, void* workspace, cudaStream_t stream) {
+  return prepare_bias(p, kernel != AttentionKernel::plain, g, static_cast<char*>(workspace) + kernel_bytes,
+                      stream);
+}
+
+// Calls body(arguments), with the bias beside them if there is one.
+template <typename Biased, typename Arguments, typename Body>
+void with_bias(const Arguments& arguments, const Bias* bias, const Body& body) {
+  if (bias == nullptr)
+    body(arguments);
+  else
+    body(Biased{arguments, *bias});
+}
+
 void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, int cluster,
-                    const AttentionRows& o, void* workspace, cudaStream_t stream) {
+                    const AttentionRows& o, const Bias* bias, void* workspace, cudaStream_t stream) {
   const int width = width_of(p), keys = forward_keys(width);
   const Schedule schedule = schedule_at(workspace);
-  make_schedule(p, forward_queries(width, cluster), forward_order(cluster), schedule, nullptr, 0, stream);
+  make_schedule(p, forward_queries(width, cluster, bias != nullptr), forward_order(cluster), schedule,
+                nullptr, 0, stream);
   const ForwardArguments arguments{.q = row_map(p, p.q, 64, width),
                                    .k = row_map(p, p.k, keys, width / cluster),
                                    .v = row_map(p, p.v, keys, width / cluster),
@@ -121,15 +144,20 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, in
                                    .half_alpha = half_alpha(p),
                                    .head_dim = static_cast<int>(p.head_dim)};
   with_kernel(p, [&]<typename T, int kD>() {
-    if constexpr (kD > 64) {
-      if (cluster == 2) return launch_forward_sm90<T, kD, 2>(arguments, device.multiprocessors, stream);
-    }
-    launch_forward_sm90<T, kD, 1>(arguments, device.multiprocessors, stream);
+    with_bias<BiasedForwardArguments>(arguments, bias, [&](const auto& all) {
+      constexpr bool kBias = std::is_same_v<std::remove_cvref_t<decltype(all)>, BiasedForwardArguments>;
+      if constexpr (!kBias || kD < 256) {  // as choose_attention has it
+        if constexpr (kD > 64) {
+          if (cluster == 2) return launch_forward_sm90<T, kD, 2>(all, device.multiprocessors, stream);
+        }
+        launch_forward_sm90<T, kD, 1>(all, device.multiprocessors, stream);
+      }
+    });
   });
 }
 
 void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionGradients& g,
-                     void* workspace, cudaStream_t stream) {
+                     const Bias* bias, void* workspace, cudaStream_t stream) {
   const int width = width_of(p), keys = width == 256 ? 64 : kBackwardTile;
   const int columns = width == 256 ? 128 : width;  // of Q and dO that one block of a cluster loads
   const Schedule schedule = schedule_at(workspace);
@@ -170,8 +198,12 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)
       launch_backward_sm90_256<T>(arguments, device.multiprocessors, stream);
-    else
+    else if constexpr (kD == 128)
       launch_backward_sm90<T, kD>(arguments, device.multiprocessors, stream);
+    else
+      with_bias<BiasedBackwardArguments>(arguments, bias, [&](const auto& all) {
+        launch_backward_sm90<T, kD>(all, device.multiprocessors, stream);
+      });
   });
 }
 
@@ -185,7 +217,8 @@ MmaArguments mma_arguments(const AttentionProblem& p, int rows, void* workspace,
           .head_dim = static_cast<int>(p.head_dim)};
 }
 
-void mma_forward(const AttentionProblem& p, const AttentionRows& o, void* workspace, cudaStream_t stream) {
+void mma_forward(const AttentionProblem& p, const AttentionRows& o, const Bias* bias, void* workspace,
+                 cudaStream_t stream) {
   const int rows = sum_mma_rows(width_of(p));
   MmaArguments arguments = mma_arguments(p, rows, workspace, stream);
   arguments.sides[0] = {.own = p.q,
@@ -195,8 +228,11 @@ void mma_forward(const AttentionProblem& p, const AttentionRows& o, void* worksp
                         .out = o,
                         .out_value = {},
                         .of_keys = false};
-  with_kernel(
-      p, [&]<typename T, int kD>() { launch_sum_mma<T, kD>(arguments, schedule_items(p, rows), stream); });
+  with_kernel(p, [&]<typename T, int kD>() {
+    with_bias<BiasedMmaArguments>(arguments, bias, [&](const auto& all) {
+      launch_sum_mma<T, kD>(all, schedule_items(p, rows), stream);
+    });
+  });
 }
 
 // Keys of a tile of the first launch of the backward pass: dK and dV, or dV alone.
@@ -204,9 +240,10 @@ int mma_key_rows(int width) {
   return width == 256 ? sum_mma_rows(width) : key_gradient_mma_rows(width);
 }
 
-void mma_backward(const AttentionProblem& p, const AttentionGradients& g, void* workspace,
+void mma_backward(const AttentionProblem& p, const AttentionGradients& g, const Bias* bias, void* workspace,
                   cudaStream_t stream) {
-  const int width = width_of(p), key_rows = mma_key_rows(width), rows = gradient_mma_rows(width);
+  const int width = width_of(p), key_rows = mma_key_rows(width),
+            rows = gradient_mma_rows(width, bias != nullptr);
   void* const second_workspace = static_cast<char*>(workspace) + aligned(schedule_bytes(p, key_rows));
   MmaArguments first = mma_arguments(p, key_rows, workspace, stream);
   MmaArguments second = rows == key_rows ? first : mma_arguments(p, rows, second_workspace, stream);
@@ -234,14 +271,36 @@ void mma_backward(const AttentionProblem& p, const AttentionGradients& g, void* 
                         .out_value = {},
                         .of_keys = true};
       second.sides[0] = keys, second.sides[1] = queries;
-      launch_sum_mma<T, kD>(first, schedule_items(p, key_rows), stream);
-      launch_gradient_mma<T, kD>(second, schedule_items(p, rows), stream);
+      with_bias<BiasedMmaArguments>(first, bias, [&](const auto& all) {
+        launch_sum_mma<T, kD>(all, schedule_items(p, key_rows), stream);
+      });
     } else {
       first.sides[0] = keys, second.sides[0] = queries;
-      launch_key_gradient_mma<T, kD>(first, schedule_items(p, key_rows), stream);
-      launch_gradient_mma<T, kD>(second, schedule_items(p, rows), stream);
+      with_bias<BiasedMmaArguments>(first, bias, [&](const auto& all) {
+        launch_key_gradient_mma<T, kD>(all, schedule_items(p, key_rows), stream);
+      });
     }
+    with_bias<BiasedMmaArguments>(second, bias, [&](const auto& all) {
+      launch_gradient_mma<T, kD>(all, schedule_items(p, rows), stream);
+    });
   });
+}
+
+// Bytes of scratch memory without those of a bias.
+AttentionWorkspace kernel_workspace(const AttentionProblem& p, const AttentionRoute& route) {
+  AttentionWorkspace bytes;
+  if (route.forward == AttentionKernel::hopper)
+    bytes.forward =
+        aligned(schedule_bytes(p, forward_queries(width_of(p), 1, p.bias.any())));  // tiles of two are fewer
+  if (route.backward == AttentionKernel::hopper)
+    bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + turn_bytes(p) + aligned(sum_bytes(p));
+  if (route.forward == AttentionKernel::mma)
+    bytes.forward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p))));
+  if (route.backward == AttentionKernel::mma)
+    bytes.backward = aligned(schedule_bytes(p, mma_key_rows(width_of(p)))) +
+                     aligned(schedule_bytes(p, gradient_mma_rows(width_of(p), p.bias.any())));
+  if (route.backward == AttentionKernel::softmax) bytes.backward = aligned(softmax_backward_bytes(p));
+  return bytes;
 }
 
 }  // namespace
@@ -254,18 +313,9 @@ AttentionDevice attention_device() {
 }
 
 AttentionWorkspace attention_workspace(const AttentionProblem& p, const AttentionRoute& route) {
-  AttentionWorkspace bytes;
-  if (route.forward == AttentionKernel::hopper)
-    bytes.forward = aligned(schedule_bytes(p, forward_queries(width_of(p), 1)));  // tiles of two are fewer
-  if (route.backward == AttentionKernel::hopper)
-    bytes.backward = aligned(schedule_bytes(p, kBackwardTile)) + turn_bytes(p) + sum_bytes(p);
-  if (route.forward == AttentionKernel::mma)
-    bytes.forward = aligned(schedule_bytes(p, sum_mma_rows(width_of(p))));
-  if (route.backward == AttentionKernel::mma)
-    bytes.backward = aligned(schedule_bytes(p, mma_key_rows(width_of(p)))) +
-                     aligned(schedule_bytes(p, gradient_mma_rows(width_of(p))));
-  if (route.backward == AttentionKernel::softmax) bytes.backward = aligned(softmax_backward_bytes(p));
-  return bytes;
+  const AttentionWorkspace kernels = kernel_workspace(p, route);
+  return {kernels.forward + bias_bytes_of(p, route.forward, false),
+          kernels.backward + bias_bytes_of(p, route.backward, true)};
 }
 
 void attention_forward(const AttentionProblem& p, const AttentionDevice& device, const AttentionRows& o,
@@ -275,10 +325,15 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
   check_vectors(route.forward, "o", o);
   if (p.tokens == 0 || p.samples == 0) return;
   check_scratch(scratch, attention_workspace(p, route).forward);
+  Bias prepared;
+  if (p.bias.any())
+    prepared =
+        bias_after(kernel_workspace(p, route).forward, p, route.forward, nullptr, scratch.data, stream);
+  const Bias* const bias = p.bias.any() ? &prepared : nullptr;
   if (route.forward == AttentionKernel::hopper)
-    hopper_forward(p, device, route.forward_cluster, o, scratch.data, stream);
+    hopper_forward(p, device, route.forward_cluster, o, bias, scratch.data, stream);
   else if (route.forward == AttentionKernel::mma)
-    mma_forward(p, o, scratch.data, stream);
+    mma_forward(p, o, bias, scratch.data, stream);
   else if (route.forward == AttentionKernel::few_queries)
     few_queries_forward(p, o, stream);
   else if (route.forward == AttentionKernel::softmax)
@@ -286,7 +341,7 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
   else if (route.forward == AttentionKernel::single_rows)
     single_rows_forward(p, o, stream);
   else
-    plain_forward(p, o, stream);
+    plain_forward(p, o, bias, stream);
 }
 
 void attention_backward(const AttentionProblem& p, const AttentionDevice& device, const AttentionGradients& g,
@@ -295,16 +350,21 @@ void attention_backward(const AttentionProblem& p, const AttentionDevice& device
   check_gradients(p, g, route.backward);
   if (p.tokens == 0 || p.samples == 0) return;
   check_scratch(scratch, attention_workspace(p, route).backward);
+  Bias prepared;
+  if (p.bias.any())
+    prepared = bias_after(kernel_workspace(p, route).backward, p, route.backward, &g, scratch.data, stream);
+  const Bias* const bias = p.bias.any() ? &prepared : nullptr;
   if (route.backward == AttentionKernel::hopper)
-    hopper_backward(p, device, g, scratch.data, stream);
+    hopper_backward(p, device, g, bias, scratch.data, stream);
   else if (route.backward == AttentionKernel::mma)
-    mma_backward(p, g, scratch.data, stream);
+    mma_backward(p, g, bias, scratch.data, stream);
   else if (route.backward == AttentionKernel::few_queries)
     few_queries_backward(p, g, stream);
   else if (route.backward == AttentionKernel::softmax)
     softmax_backward(p, g, scratch.data, stream);
   else
-    plain_backward(p, g, stream);
+    plain_backward(p, g, bias, stream);
+  if (bias != nullptr) finish_bias(*bias, g, stream);
 }
 
 }  // namespace hstu::cuda

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
+#include "hstu/attention/cuda/table_gradients.cuh"
 #include "hstu/attention/hopper/backward.h"
 #include "hstu/attention/hopper/box.cuh"
 #include "hstu/attention/hopper/fold_alpha.cuh"
@@ -25,7 +26,7 @@
 
 namespace hstu::cuda {
 
-template <int kD_>
+template <int kD_, bool kBiased>
 struct BackwardTile {
   static constexpr int kD = kD_, kRows = 64, kKeys = 128, kThreads = 384;
   static constexpr int kKeyBytes = kKeys * kD * 2, kRowBytes = kRows * kD * 2,
@@ -46,7 +47,10 @@ struct BackwardTile {
   static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots;
   static constexpr int kTurnsAt = kTicketDue + 8;
   static constexpr int kOutputFull = kTurnsAt + Turns::kBytes;
-  static constexpr int kSharedBytes = kOutputFull + 8;
+  static constexpr int kMemoryAt = (kOutputFull + 8 + 15) / 16 * 16;  // GradientMemory of each warp
+  static constexpr int kSharedBytes =
+      kBiased ? kMemoryAt + 8 * static_cast<int>(sizeof(GradientMemory<kRows>)) : kOutputFull + 8;
+  static_assert(kSharedBytes <= 232448);
 };
 
 template <typename Tile>
@@ -94,9 +98,10 @@ __device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::u
   }
 }
 
-template <typename T, typename Tile, bool kFolded>
-__device__ __forceinline__ void compute_backward(const BackwardArguments& a, std::uint32_t base,
+template <typename T, typename Tile, bool kFolded, typename Arguments>
+__device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32_t base,
                                                  const WorkRing& works, const Turns& turns, int group) {
+  constexpr bool kBias = std::is_same_v<Arguments, BiasedBackwardArguments>;
   constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32, warp = t / 32;
   // The key row and block of 8 queries that stmatrix of this lane writes in dS^T (128 keys x 64 queries,
@@ -106,10 +111,16 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
   std::uint32_t scores_done = 0;  // steps whose dS has been written
   float dk[kD / 2], dv[kD / 2];
   const auto factor = [&] { return kFolded ? 1.0f : a.half_alpha; };  // missing in scores, and so in dQ
+  const auto score_factor = [&] { return kBias ? 1.0f : factor(); };  // the same with the bias added
 
   const auto arrive = [&](std::uint32_t barrier) {
     if (lane == 0) barrier_arrive(base + barrier);
   };
+  const auto memory = [&]() -> GradientMemory<Tile::kRows>& {
+    extern __shared__ __align__(1024) char shared[];
+    return reinterpret_cast<GradientMemory<Tile::kRows>*>(shared + Tile::kMemoryAt)[opaque(threadIdx.x) / 32];
+  };
+  if constexpr (kBias) memory().clear();
   // S^T or dP^T: 64 keys against 64 queries.
   const auto multiply = [&](float(&d)[32], std::uint32_t keys, std::uint32_t rows) {
     const std::uint32_t kl = contiguous_k(keys + group * 64 * 128), rl = contiguous_k(rows);
@@ -193,6 +204,19 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       named_barrier(2 + group, 128);
     }
 
+    // The scores of a step with their bias; and what the tile adds to the gradients of the tables.
+    const auto biased_tile = [&](int first_query) {
+      if constexpr (kBias)
+        return ScoreTile<true>{a.bias,     w.head, w.begin, w.n, w.own_begin + group * 64 + warp * 16,
+                               first_query};
+    };
+    const auto read_bias = [&](int first_query) {
+      if constexpr (kBias)
+        return ReadBias<64, true>(biased_tile(first_query));
+      else
+        return 0;
+    };
+
     const auto take_step = [&](auto first_step, int step) {
       constexpr bool kFirst = decltype(first_step)::value;
       const std::uint32_t queries = base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes;
@@ -207,17 +231,24 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
       wgmma_fence();
       multiply(dp, values, gradients);
+      [[maybe_unused]] const auto bias = read_bias(first_query);
+      if constexpr (kBias) {
+        wgmma_wait<1>();
+        bias.add_to(s, biased_tile(first_query), factor());
+      }
       wgmma_wait<0>();
       if (partial) {
         mask_queries<64>(s, a.samples, w, w.own_begin + group * 64 + warp * 16 + lane / 4,
-                         first_query + 2 * (lane % 4), unseen_score(factor()));
+                         first_query + 2 * (lane % 4), unseen_score(score_factor()));
       }
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
-        const float x = s[i] * factor(), h = fast_tanh(x), b = 1.0f + h;
+        const float x = s[i] * score_factor(), h = fast_tanh(x), b = 1.0f + h;
         s[i] = x * b;
         dp[i] *= fmaf(x, fmaf(-h, h, 1.0f), b);
       }
+      if constexpr (kBias)
+        TableGradients<64, true>::add(dp, biased_tile(first_query), bias.buckets, 0.5f * w.scale, memory());
 #pragma unroll
       for (int i = 0; i < 16; ++i) {
         p[i] = pack<T>(s[2 * i], s[2 * i + 1]);
@@ -262,6 +293,7 @@ __device__ __forceinline__ void compute_backward(const BackwardArguments& a, std
       add_query_gradient(g);
     }
     const float scale = w.scale;
+    if constexpr (kBias) TableGradients<64, true>::finish(biased_tile(0), 0.5f * scale, memory());
     __syncwarp();
     if (lane == 0) works.release(turn);
     // The numbers before SiLU come in the slots after the last step: V's, then K's, the rows of one warpgroup
@@ -305,9 +337,9 @@ __device__ __forceinline__ void store_backward(const BackwardArguments& a, std::
   barrier_arrive(base + Tile::kKeysEmpty + 8 * key_slot);
 }
 
-template <typename T, typename Tile, bool kFolded>
+template <typename T, typename Tile, bool kFolded, typename Arguments>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
-    backward_sm90_kernel(const __grid_constant__ BackwardArguments a) {
+    backward_sm90_kernel(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(1024) char shared[];
   const std::uint32_t base = shared_address(shared);
   const WorkRing works{reinterpret_cast<Work*>(shared + Tile::kWorkAt), base + Tile::kWorkFull,
@@ -356,12 +388,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   }
 }
 
-template <typename T, int kD>
-void launch_backward_sm90(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
-  using Tile = BackwardTile<kD>;
+template <typename T, int kD, typename Arguments>
+void launch_backward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream) {
+  using Tile = BackwardTile<kD, std::is_same_v<Arguments, BiasedBackwardArguments>>;
   with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
-    launch_early(backward_sm90_kernel<T, Tile, decltype(folded)::value>, arguments, multiprocessors, 1,
-                 Tile::kThreads, Tile::kSharedBytes, stream, "attention backward");
+    launch_early(backward_sm90_kernel<T, Tile, decltype(folded)::value, Arguments>, arguments,
+                 multiprocessors, 1, Tile::kThreads, Tile::kSharedBytes, stream, "attention backward");
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
 
@@ -32,13 +33,18 @@ struct BackwardArguments {
   bool in_order;  // the terms of dQ are added in the same order every time
 };
 
+struct BiasedBackwardArguments : BackwardArguments {
+  Bias bias;
+};
+
 // The index in dq_sum of the first rows of the head whose first tile has the number `first`.
 __host__ __device__ inline std::int64_t sums_of_head(std::int32_t first, int width) {
   return static_cast<std::int64_t>(first) * kBackwardTile * width;
 }
 
-template <typename T, int kD>
-void launch_backward_sm90(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream);
+// `Arguments`: BackwardArguments or BiasedBackwardArguments.
+template <typename T, int kD, typename Arguments>
+void launch_backward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream);
 template <typename T>
 void launch_backward_sm90_256(const BackwardArguments& arguments, int multiprocessors, cudaStream_t stream);
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
+#include "hstu/attention/cuda/score_bias.cuh"
 #include "hstu/attention/hopper/fold_alpha.cuh"
 #include "hstu/attention/hopper/forward_tile.cuh"
 #include "hstu/device/cuda/launch.cuh"
@@ -17,9 +18,10 @@
 
 namespace hstu::cuda {
 
-template <typename T, typename Tile, bool kFolded>
-__device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::uint32_t base,
-                                                const WorkRing& works, int group) {
+template <typename T, typename Tile, bool kFolded, typename Arguments>
+__device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_t base, const WorkRing& works,
+                                                int group) {
+  constexpr bool kBias = std::is_same_v<Arguments, BiasedForwardArguments>;
   constexpr int kD = Tile::kD, kBlock = Tile::kBlock;
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
   const int own_row = t / 32 * 16 + lane / 4;  // of the warpgroup's
@@ -92,10 +94,25 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     const Work::Group& own = work(turn).groups[group];
     return key >= own.full_lo && key + kBlock <= own.full_hi;
   };
-  const float factor = kFolded ? 1.0f : a.half_alpha;  // missing in scores
+  const float alpha_factor = kFolded ? 1.0f : a.half_alpha;  // missing in products
+  const float factor = kBias ? 1.0f : alpha_factor;          // missing in scores
+  // What the bias of a step needs beside its scores: it is read while they are computed.
+  const auto biased_tile = [&](int key) {
+    if constexpr (kBias) {
+      const Work& w = work(turn);
+      return ScoreTile<false>{a.bias, w.head, w.begin, w.n, w.groups[group].begin + t / 32 * 16, key};
+    }
+  };
+  const auto read_bias = [&](auto keys, int key) {
+    if constexpr (kBias)
+      return ReadBias<decltype(keys)::value, false>(biased_tile(key));
+    else
+      return 0;
+  };
   // P in fp32 from S of `keys` keys.
-  const auto activate = [&](auto keys, float* s, int key, bool whole) {
+  const auto activate = [&](auto keys, auto& s, int key, bool whole, const auto& bias) {
     constexpr int kKeys = decltype(keys)::value;
+    if constexpr (kBias) bias.add_to(s, biased_tile(key), alpha_factor);
     if (!whole) {
       const Work& w = work(turn);
       mask_keys<kKeys>(s, a.samples, w, w.groups[group].begin + own_row, key + 2 * (lane % 4),
@@ -124,10 +141,11 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     float s[kKeys / 2];
     const std::uint32_t slot = multiply_keys(s);
     meanwhile();
+    const auto bias = read_bias(keys, key);
     wgmma_wait<0>();
     finish_scores(slot);
     if (step > 0) pass_over();  // the values of the skipped keys
-    activate(keys, s, key, whole);
+    activate(keys, s, key, whole, bias);
 #pragma unroll
     for (int i = 0; i < kBlock / 4; ++i)
       p[i] = i < kKeys / 4 ? pack<T>(s[i < kKeys / 4 ? 2 * i : 0], s[i < kKeys / 4 ? 2 * i + 1 : 0]) : 0;
@@ -147,7 +165,7 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
     const bool whole = sees_all(key);
     // One warpgroup sees at most half of the block on the diagonal. (In a long tile this saves nothing and
     // brings the two warpgroups into step, which is slower.)
-    if (steps <= kShortSteps && key + kBlock / 2 >= work(turn).groups[group].end)
+    if (!kBias && steps <= kShortSteps && key + kBlock / 2 >= work(turn).groups[group].end)
       compute_first(kHalf, key, whole, meanwhile);
     else
       compute_first(kAll, key, whole, meanwhile);
@@ -188,9 +206,10 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
       add = 1;
       const int key = first_key();
       const bool whole = sees_all(key);
+      const auto bias = read_bias(kAll, key);
       wgmma_wait<1>();
       finish_scores(key_slot);
-      activate(kAll, s, key, whole);
+      activate(kAll, s, key, whole, bias);
       // The wait for the next copy ends the basic block. Otherwise ptxas moves the activation behind the wait
       // for the product.
 #pragma unroll
@@ -221,9 +240,9 @@ __device__ __forceinline__ void compute_forward(const ForwardArguments& a, std::
   }
 }
 
-template <typename T, typename Tile, bool kFolded>
+template <typename T, typename Tile, bool kFolded, typename Arguments>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
-    forward_sm90_kernel(const __grid_constant__ ForwardArguments a) {
+    forward_sm90_kernel(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(1024) char shared[];
   const std::uint32_t base = shared_address(shared);
   const WorkRing works{reinterpret_cast<Work*>(shared + Tile::kWorkAt), base + Tile::kWorkFull,
@@ -274,12 +293,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   }
 }
 
-template <typename T, int kD, int kCluster>
-void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream) {
-  using Tile = ForwardTile<kD, kCluster>;
+template <typename T, int kD, int kCluster, typename Arguments>
+void launch_forward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream) {
+  using Tile = ForwardTile<kD, kCluster, std::is_same_v<Arguments, BiasedForwardArguments>>;
   with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
-    launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value>, arguments, multiprocessors, kCluster,
-                 Tile::kThreads, Tile::kSharedBytes, stream, "attention forward");
+    launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value, Arguments>, arguments, multiprocessors,
+                 kCluster, Tile::kThreads, Tile::kSharedBytes, stream, "attention forward");
   });
 }
 

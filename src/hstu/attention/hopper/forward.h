@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
 
@@ -18,17 +19,22 @@ struct ForwardArguments {
   int head_dim;
 };
 
+struct BiasedForwardArguments : ForwardArguments {
+  Bias bias;
+};
+
 // Queries and keys of a tile, by the width that the kernel computes with (head size 32 is padded to 64 with
 // zeros) and the number of blocks that share it: two of a cluster load half of the keys and values each, for
-// both.
-constexpr int forward_queries(int width, int cluster) {
-  return width == 64 ? 192 : 128 * cluster;
+// both. With a bias three warpgroups have too few registers.
+constexpr int forward_queries(int width, int cluster, bool biased) {
+  return width == 64 && !biased ? 192 : 128 * cluster;
 }
 constexpr int forward_keys(int width) {
   return width == 256 ? 64 : 128;
 }
 
-template <typename T, int kD, int kCluster>
-void launch_forward_sm90(const ForwardArguments& arguments, int multiprocessors, cudaStream_t stream);
+// `Arguments`: ForwardArguments or BiasedForwardArguments.
+template <typename T, int kD, int kCluster, typename Arguments>
+void launch_forward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream);
 
 }  // namespace hstu::cuda

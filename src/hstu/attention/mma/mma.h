@@ -6,9 +6,11 @@
 //   gradient       alpha silu'(alpha own_i . other_j) (own_value_i . other_value_j) other_j   dQ, dK
 //   key_gradient   both for keys, up to head size 128                                         dK and dV
 //
-// No two blocks write the same row, so the order of every sum is fixed.
+// No two blocks write the same row, so the order of every sum is fixed. With a relative bias the scores are
+// alpha own_i . other_j + bias; `gradient` of queries then sums the gradients of the tables too.
 #pragma once
 
+#include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
 #include "hstu/attention/problem.h"
@@ -29,24 +31,27 @@ struct MmaArguments {
   int head_dim;
 };
 
+struct BiasedMmaArguments : MmaArguments {
+  Bias bias;
+};
+
 // Own rows of a tile, by the width that the kernel computes with.
 constexpr int sum_mma_rows(int) {
   return 128;
 }
-constexpr int gradient_mma_rows(int width) {
-  return width == 256 ? 64 : 128;
+constexpr int gradient_mma_rows(int width, bool biased) {
+  return (width == 256 ? 64 : 128) / (biased ? 2 : 1);
 }
-
 constexpr int key_gradient_mma_rows(int width) {
   return width == 64 ? 64 : 128;
 }
 
-// `items`: an upper bound of the schedule's items.
-template <typename T, int kD>
-void launch_sum_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
-template <typename T, int kD>
-void launch_gradient_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
-template <typename T, int kD>
-void launch_key_gradient_mma(const MmaArguments& arguments, std::int64_t items, cudaStream_t stream);
+// `Arguments`: MmaArguments or BiasedMmaArguments. `items`: an upper bound of the schedule's items.
+template <typename T, int kD, typename Arguments>
+void launch_sum_mma(const Arguments& arguments, std::int64_t items, cudaStream_t stream);
+template <typename T, int kD, typename Arguments>
+void launch_gradient_mma(const Arguments& arguments, std::int64_t items, cudaStream_t stream);
+template <typename T, int kD, typename Arguments>
+void launch_key_gradient_mma(const Arguments& arguments, std::int64_t items, cudaStream_t stream);
 
 }  // namespace hstu::cuda

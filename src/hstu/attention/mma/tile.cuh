@@ -99,17 +99,17 @@ __device__ __forceinline__ int first_row(const Work& w) {
          static_cast<int>(threadIdx.x) % 32 / 4;
 }
 
-// Scores of rows that do not see each other become `unseen_score`. `row`: this thread's first own row.
+// Scores of rows that do not see each other become `unseen`. `row`: this thread's first own row.
 template <int kTiles, int kHalf>
 __device__ __forceinline__ void mask_scores(float (&s)[kTiles][kHalf], const MmaArguments& a, bool of_keys,
-                                            const Work& w, int row, int other) {
+                                            const Work& w, int row, int other, float unseen) {
   const SampleMask mask = mask_of(a.samples, w);
 #pragma unroll
   for (int m = 0; m < kTiles; ++m) {
     const int first = row + 16 * m;
     apply_mask<2 * kHalf>(s[m], seen_by(of_keys, mask, smaller(first, w.n - 1)),
                           seen_by(of_keys, mask, smaller(first + 8, w.n - 1)),
-                          other + 2 * static_cast<int>(threadIdx.x % 4), unseen_score(a.half_alpha));
+                          other + 2 * static_cast<int>(threadIdx.x % 4), unseen);
   }
 }
 

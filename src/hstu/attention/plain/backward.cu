@@ -3,7 +3,8 @@
 
 namespace hstu::cuda {
 
-void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cudaStream_t stream) {
+void plain_backward(const AttentionProblem& p, const AttentionGradients& g, const Bias* bias,
+                    cudaStream_t stream) {
   constexpr const char* kWhat = "plain attention backward";
   constexpr PlainRole kKeys = PlainRole::key_gradient, kQueries = PlainRole::query_gradient;
   const PlainRows of_keys{
@@ -11,11 +12,9 @@ void plain_backward(const AttentionProblem& p, const AttentionGradients& g, cuda
   const PlainRows of_queries{
       .own = {p.q, g.d_o}, .other = {p.k, p.v}, .sums = {g.dq, {}}, .accumulate = g.accumulate_dq};
   with_plain_form(p, [&]<typename T, int kD>() {
-    launch(kWhat, plain_kernel<kKeys, kD, T>, plain_blocks<kKeys, kD>(p), kPlainThreads, stream,
-           plain_arguments<T>(p, of_keys));
+    launch_plain<kKeys, kD, T>(kWhat, p, of_keys, bias, false, stream);
     if (p.query_rows() == 0) return;
-    launch_beside(kWhat, plain_kernel<kQueries, kD, T>, plain_blocks<kQueries, kD>(p), kPlainThreads, stream,
-                  plain_arguments<T>(p, of_queries));
+    launch_plain<kQueries, kD, T>(kWhat, p, of_queries, bias, true, stream);
   });
 }
 

@@ -38,6 +38,33 @@ PlainArguments<T> plain_arguments(const AttentionProblem& p, const PlainRows& r)
           .accumulate = r.accumulate};
 }
 
+// The blocks of plain_place.
+template <PlainRole kRole, int kD>
+dim3 plain_blocks(const AttentionProblem& p) {
+  const std::int64_t rows = kRole == PlainRole::key_gradient ? p.tokens : p.query_rows();
+  return {static_cast<unsigned>(rows / PlainLayout<kRole, kD>::kOwn + p.samples),
+          static_cast<unsigned>(p.heads)};
+}
+
+// Launches the role's kernel, with `bias` where the problem has one. `beside`: launch_beside.
+template <PlainRole kRole, int kD, typename T>
+void launch_plain(const char* what, const AttentionProblem& p, const PlainRows& rows, const Bias* bias,
+                  bool beside, cudaStream_t stream) {
+  const auto launch_with = [&]<typename Arguments>(const Arguments& arguments) {
+    if (beside)
+      launch_beside(what, plain_kernel<kRole, kD, T, Arguments>, plain_blocks<kRole, kD>(p), kPlainThreads,
+                    stream, arguments);
+    else
+      launch(what, plain_kernel<kRole, kD, T, Arguments>, plain_blocks<kRole, kD>(p), kPlainThreads, stream,
+             arguments);
+  };
+  const PlainArguments<T> arguments = plain_arguments<T>(p, rows);
+  if (bias == nullptr)
+    launch_with(arguments);
+  else
+    launch_with(BiasedPlainArguments<T>{arguments, *bias});
+}
+
 // Calls body.template operator()<T, head size>(). Types of 16 bits have fewer sizes: they come here only
 // where no kernel for tensor cores takes the problem.
 template <typename Body>
@@ -62,14 +89,6 @@ void with_plain_form(const AttentionProblem& p, const Body& body) {
     body.template operator()<float, 128>();
   else
     body.template operator()<float, 256>();
-}
-
-// The blocks of plain_place.
-template <PlainRole kRole, int kD>
-dim3 plain_blocks(const AttentionProblem& p) {
-  const std::int64_t rows = kRole == PlainRole::key_gradient ? p.tokens : p.query_rows();
-  return {static_cast<unsigned>(rows / PlainLayout<kRole, kD>::kOwn + p.samples),
-          static_cast<unsigned>(p.heads)};
 }
 
 }  // namespace hstu::cuda

@@ -5,13 +5,16 @@
 
 #include <cuda_runtime_api.h>
 
+#include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/limits.h"
 #include "hstu/attention/problem.h"
 
 namespace hstu::cuda {
 
-void plain_forward(const AttentionProblem& problem, const AttentionRows& o, cudaStream_t stream);
-void plain_backward(const AttentionProblem& problem, const AttentionGradients& gradients,
+// `bias`: null where the problem has none. Times as 32 bits are not needed.
+void plain_forward(const AttentionProblem& problem, const AttentionRows& o, const Bias* bias,
+                   cudaStream_t stream);
+void plain_backward(const AttentionProblem& problem, const AttentionGradients& gradients, const Bias* bias,
                     cudaStream_t stream);
 
 // Any type, head size and strides, as the plain forward pass; single_rows.cu.

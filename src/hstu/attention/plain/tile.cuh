@@ -12,15 +12,15 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "hstu/attention/cuda/jagged_rows.cuh"
+#include "hstu/attention/plain/bias.cuh"
 #include "hstu/attention/plain/place.cuh"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/mma.cuh"
 
 namespace hstu::cuda {
-
-enum class PlainRole { output, query_gradient, key_gradient };
 
 template <typename T>
 struct PlainArguments {
@@ -32,6 +32,11 @@ struct PlainArguments {
   std::int32_t head_dim;
   std::int32_t quads;       // rows may be read and written four elements at a time
   std::int32_t accumulate;  // the sums are added to what is there
+};
+
+template <typename T>
+struct BiasedPlainArguments : PlainArguments<T> {
+  Bias bias;
 };
 
 // kD: the head size that the kernel computes with; elements from head_dim on are zero.
@@ -205,12 +210,12 @@ struct PlainShares {
 };
 
 // Adds what a thread's share of `count` other rows contributes to its own row. `tile`: other[0] and other[1];
-// the first row is the sample's token `token`.
-template <PlainRole kRole, typename Layout>
-__device__ __forceinline__ void plain_meet(const float* tile, int token, int count, const Intervals& seen,
-                                           float alpha, const PlainShares<Layout>& t,
+// the first row is the sample's token `token` and row `first_row` of the batch.
+template <PlainRole kRole, typename Layout, typename OwnBias>
+__device__ __forceinline__ void plain_meet(const float* tile, int token, int first_row, int count,
+                                           const Intervals& seen, float alpha, const PlainShares<Layout>& t,
                                            const PlainFragment<Layout> (&own)[2],
-                                           PlainFragment<Layout> (&sum)[2]) {
+                                           PlainFragment<Layout> (&sum)[2], OwnBias& bias) {
   constexpr int kAtOnce = Layout::kAtOnce;
   for (int base = 0; base + t.first_of_warp < count; base += kAtOnce * t.shares) {  // all lanes alike
     const float* at[kAtOnce];
@@ -226,12 +231,20 @@ __device__ __forceinline__ void plain_meet(const float* tile, int token, int cou
     float first[kAtOnce], second[kAtOnce];  // factors of other[0] and of other[1]
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      const float score = alpha * own[0].dot(at[i]);
+      float score = alpha * own[0].dot(at[i]);
+      if constexpr (OwnBias::kAny) {
+        const int j = base + i * t.shares + t.share;
+        if (sees[i]) score += bias.of(token + j, static_cast<std::int64_t>(first_row) + j);
+      }
       const Silu silu = plain_silu(score);
       second[i] = sees[i] ? silu.value : 0;
       if constexpr (Layout::kGradient) {
         const float through_value = own[1].dot(at[i] + Layout::kArray);  // all lanes: they exchange sums
         first[i] = sees[i] ? silu.slope * through_value : 0;
+        if constexpr (OwnBias::kAny && kRole == PlainRole::query_gradient) {
+          const int j = base + i * t.shares + t.share;
+          if (sees[i] && t.lane == 0) bias.add(token + j, static_cast<std::int64_t>(first_row) + j, first[i]);
+        }
       }
     }
 #pragma unroll
@@ -301,9 +314,10 @@ struct PlainLater {
   float scale;
 };
 
-template <PlainRole kRole, int kD, typename T>
+template <PlainRole kRole, int kD, typename T, typename Arguments>
 __global__ void __launch_bounds__(kPlainThreads, PlainLayout<kRole, kD>::kBlocks)
-    plain_kernel(const PlainArguments<T> a) {
+    plain_kernel(const Arguments a) {
+  constexpr bool kBias = std::is_same_v<Arguments, BiasedPlainArguments<T>>;
   using Layout = PlainLayout<kRole, kD>;
   using Fragment = PlainFragment<Layout>;
   constexpr bool kOfKeys = kRole == PlainRole::key_gradient;
@@ -356,17 +370,30 @@ __global__ void __launch_bounds__(kPlainThreads, PlainLayout<kRole, kD>::kBlocks
   for (int i = 0; i < 1 + Layout::kGradient; ++i)
     own[i] = Fragment::read(memory + Layout::kBuffer + i * Layout::kArray + t.row * kStride + 4 * t.lane);
   if (steps > 1) __syncthreads();
+  auto bias = [&] {
+    if constexpr (kBias) {
+      PlainBias<kRole> of_row{a.bias, head, token + t.row, place.scale};
+      if (a.bias.time != nullptr && t.row < rows)
+        of_row.time =
+            (kOfKeys ? a.bias.keys : a.bias.queries).times[static_cast<std::int64_t>(first) + t.row];
+      return of_row;
+    } else {
+      return PlainNoBias{};
+    }
+  }();
   for (int step = 0; step < steps; ++step) {
     const bool more = step + 1 < steps;
     if (more) begin_tile(later.other, step + 1, later.walk[step + 1]);
     const int begin = later.walk[step] * kOther;
     plain_meet<kRole>(memory + step % 2 * Layout::kBuffer, later.other.from + begin,
-                      smaller(kOther, later.other.count - begin), seen, a.alpha, t, own, sum);
+                      later.other.first_row + begin, smaller(kOther, later.other.count - begin), seen,
+                      a.alpha, t, own, sum, bias);
     if (more) {
       wait_for_copies();
       __syncthreads();
     }
   }
+  if constexpr (kBias && kRole == PlainRole::query_gradient) bias.finish();
   plain_write<kRole, kD>(memory, later.first, later.rows, head, later.scale, a, t, sum);
 }
 

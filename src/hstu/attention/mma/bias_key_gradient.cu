@@ -1,0 +1,12 @@
+#include "hstu/attention/mma/key_gradient.cuh"
+
+namespace hstu::cuda {
+
+template void launch_key_gradient_mma<__nv_bfloat16, 64>(const BiasedMmaArguments&, std::int64_t,
+                                                         cudaStream_t);
+template void launch_key_gradient_mma<__nv_bfloat16, 128>(const BiasedMmaArguments&, std::int64_t,
+                                                          cudaStream_t);
+template void launch_key_gradient_mma<__half, 64>(const BiasedMmaArguments&, std::int64_t, cudaStream_t);
+template void launch_key_gradient_mma<__half, 128>(const BiasedMmaArguments&, std::int64_t, cudaStream_t);
+
+}  // namespace hstu::cuda
