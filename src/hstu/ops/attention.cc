@@ -1,6 +1,5 @@
 #include "hstu/ops/attention.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "hstu/attention/attention.h"
@@ -169,13 +168,14 @@ class Written {
   Tensor apart_;
 };
 
-// The gradient of a bias table, to which the backward pass adds; null: it has none. On GPUs no kernel has a
-// bias.
+// The gradient of a bias table, to which the backward pass adds; null: it has none.
 template <typename Number>
 void* gradient_of_table(const Variable& table, const Context& context) {
-  if (!table.defined() || !context.device().is_host()) return nullptr;
+  if (!table.defined()) return nullptr;
   const kernels::Gradient<Number> slot = gradient_of<Number>(table, context);
-  if (slot.to != nullptr && !slot.accumulate) std::fill_n(slot.to, table.value().size(), Number(0));
+  const bool dry = context.memory->dry() != nullptr;
+  if (slot.to != nullptr && !slot.accumulate && !dry)
+    set_zero(slot.to, static_cast<std::size_t>(table.value().size()) * sizeof(Number), context.stream);
   return slot.to;
 }
 
