@@ -34,7 +34,7 @@ inline void write_walks(const Path& folder, double follow = 0.95) {
       time.push_back(3600 * n + u);
       table.action.push_back(1 | kRankableBit);
       at = random.uniform() < follow ? (5 * at + 3) % kWalkItems
-                                   : static_cast<std::int64_t>(random.below(kWalkItems));
+                                     : static_cast<std::int64_t>(random.below(kWalkItems));
     }
   }
   table.user.append(user);

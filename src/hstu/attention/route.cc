@@ -70,7 +70,8 @@ AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& de
   std::string problem = is_few ? not_for_few_queries(p) : not_for_tensor_cores(p);
   if (problem.empty()) problem = is_hopper ? not_hopper(p, device) : not_mma(p, device);
   if (problem.empty() && is_hopper && p.bias.any() && p.head_dim > 64)
-    problem = fmt::format("a relative bias with head size {}, whose backward pass has too few registers", p.head_dim);
+    problem = fmt::format("a relative bias with head size {}, whose backward pass has too few registers",
+                          p.head_dim);
   if (!problem.empty()) fail_usage("attention = \"{}\": {}; use auto", word, problem);
   if (is_few) return {AttentionKernel::few_queries, AttentionKernel::few_queries, why + ": few queries"};
   if (!is_hopper) return {AttentionKernel::mma, AttentionKernel::mma, why};
@@ -79,8 +80,7 @@ AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& de
 
 // The route of a problem on a GPU by its sizes.
 AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& device) {
-  const bool on_cuda_cores =
-      p.kernels == AttentionChoice::automatic || p.kernels == AttentionChoice::plain;
+  const bool on_cuda_cores = p.kernels == AttentionChoice::automatic || p.kernels == AttentionChoice::plain;
   if (p.score == ScoreFunction::softmax && on_cuda_cores)
     return {AttentionKernel::softmax, AttentionKernel::softmax, "kernels for a softmax"};
   if (p.kernels != AttentionChoice::automatic) return chosen_route(p, device);

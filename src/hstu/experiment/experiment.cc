@@ -17,9 +17,9 @@ Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data
                        std::unique_ptr<Learner> learner)
     : data_(std::move(data)), device_(choose_device(options, comm)), learner_(std::move(learner)) {
   if (!learner_)
-    learner_ = std::make_unique<Learner>(options, std::move(data_->task.model),
-                                         std::move(data_->task.objective), 
-                                         open_device(device_.device, parse_bytes(options.device_memory)), comm);
+    learner_ =
+        std::make_unique<Learner>(options, std::move(data_->task.model), std::move(data_->task.objective),
+                                  open_device(device_.device, parse_bytes(options.device_memory)), comm);
   check_consistency(options);
   learner_->open_catalogues(data_->catalogue);
   learner_->event_times = &dataset().time();

@@ -25,9 +25,9 @@ std::vector<ActionBit> actions_of_model(std::vector<ActionBit> actions, const Fe
 
 std::unique_ptr<Learner> learner_without_data(const RunOptions& options, Communicator& comm) {
   Task task = make_task(options, stated_facts(task_request(options)));
-  return std::make_unique<Learner>(options, std::move(task.model), std::move(task.objective),
-                                   open_device(choose_device(options, comm).device, parse_bytes(options.device_memory)),
-                                   comm);
+  return std::make_unique<Learner>(
+      options, std::move(task.model), std::move(task.objective),
+      open_device(choose_device(options, comm).device, parse_bytes(options.device_memory)), comm);
 }
 
 bool is_learner_of(const RunOptions& options, const Learner& learner, const TaskData& data) {

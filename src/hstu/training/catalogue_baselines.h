@@ -17,7 +17,7 @@ struct CatalogueBaselines {
   std::map<std::string, Measures> measures;  // by kNextItemRules
   // Rules without measures: why, in words for people.
   std::map<std::string, std::string> left_out = {};
-  std::vector<std::int64_t> counts;          // (V) of the catalogue's items; events that the baselines know
+  std::vector<std::int64_t> counts;  // (V) of the catalogue's items; events that the baselines know
 };
 
 // Of the events at `positions`: metrics of ranks by popularity, by pairs and by the latest item, without the

@@ -82,10 +82,10 @@ class Evaluator {
   std::optional<Measures> baseline_;
   std::map<std::string, Measures> item_baselines_;
   std::map<std::string, std::string> left_out_;  // of those, with the reason
-  std::vector<std::int64_t> item_counts_;  // of rank 0, if the objective reads a catalogue
-  std::unique_ptr<Tally> tally_;           // of the last run()
-  BadIds bad_ids_;                         // of the last run()
-  double wait_ms_ = 0;                     // for its batches
+  std::vector<std::int64_t> item_counts_;        // of rank 0, if the objective reads a catalogue
+  std::unique_ptr<Tally> tally_;                 // of the last run()
+  BadIds bad_ids_;                               // of the last run()
+  double wait_ms_ = 0;                           // for its batches
 };
 
 }  // namespace hstu

@@ -40,9 +40,8 @@ Variable SemanticIdsObjective::loss(const Pass& pass, const Variable& vectors) c
     const auto of = [&](const Tensor& x) {
       return x.defined() ? x.row_range(h * targets, (h + 1) * targets) : x;
     };
-    const Variable part =
-        loss::multi_class_cross_entropy(pass.tape, model_.logits(pass.tape, of_level, h),
-                                        {of(codes.labels), of(codes.weights)}, factor);
+    const Variable part = loss::multi_class_cross_entropy(pass.tape, model_.logits(pass.tape, of_level, h),
+                                                          {of(codes.labels), of(codes.weights)}, factor);
     sum = h == 0 ? part : ops::add(pass.tape, sum, part);
   }
   return sum;
