@@ -61,10 +61,10 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfFewerRows) {
 // Trap: the parts of a long sum, and the kernel, are chosen by the number of rows.
 TEST_F(ProductRoundsOnGpu, HaveTheBitsOfARowAloneWhereRowsAreStable) {
   gpu_.row_stable = true;
-  constexpr std::int64_t kRows = 5000, kIn = 2048, kHidden = 64, kOut = 264;
+  constexpr std::int64_t kAllRows = 5000, kIn = 2048, kHidden = 64, kOut = 264;
   for (const DType type : {DType::f32, DType::bf16}) {
-    const Tensor x = random(kRows, kIn, 1, type), weight = random(kIn, kOut, 2, type),
-                 bias = random(1, kOut, 3, DType::f32), narrow = random(kRows, kHidden, 7, DType::f32),
+    const Tensor x = random(kAllRows, kIn, 1, type), weight = random(kIn, kOut, 2, type),
+                 bias = random(1, kOut, 3, DType::f32), narrow = random(kAllRows, kHidden, 7, DType::f32),
                  in = random(kHidden, kHidden, 4, DType::f32), out = random(kHidden, kHidden, 5, DType::f32),
                  ones = random(1, kHidden, 6, DType::f32);
     const auto results = [&](std::int64_t first, std::int64_t end) {
@@ -76,7 +76,9 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfARowAloneWhereRowsAreStable) {
           ops::linear_silu(tape, rows, fixed(weight), fixed(bias), {{0, kOut}}, 64).activated.value()};
       if (type == DType::f32)
         all.push_back(ops::mlp(tape, fixed(narrow.row_range(first, end)),
-                               {.weight1 = fixed(in),
+                               {.norm_weight = {},
+                                .norm_bias = {},
+                                .weight1 = fixed(in),
                                 .bias1 = fixed(ones),
                                 .swish_weight = fixed(ones),
                                 .swish_bias = fixed(ones),
@@ -86,9 +88,9 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfARowAloneWhereRowsAreStable) {
                           .value());
       return all;
     };
-    const std::vector<Tensor> all = results(0, kRows);
+    const std::vector<Tensor> all = results(0, kAllRows);
     for (const std::int64_t count : {1, 130, 4097}) {
-      for (const std::int64_t first : {std::int64_t{0}, kRows - count}) {
+      for (const std::int64_t first : {std::int64_t{0}, kAllRows - count}) {
         const std::vector<Tensor> some = results(first, first + count);
         for (std::size_t i = 0; i < all.size(); ++i)
           expect_same_bits(all[i].row_range(first, first + count), some[i]);
