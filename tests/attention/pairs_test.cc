@@ -166,6 +166,23 @@ TEST(AttentionByPairs, FollowsTheFormula) {
   EXPECT_NEAR(r.o[first + 2], expected, 1e-14);
 }
 
+// A hidden key begins a period: of the tokens 0 1 | 2 3 4 | 5 6 the keys 2 and 5 are seen up to tokens 4
+// and 6.
+TEST(AttentionByPairs, AHiddenKeyIsSeenFromItselfToTheNextOne) {
+  Case c(HostShape{
+      .lengths = {7}, .mask = {.hidden_period = 3, .hidden_phase = 2}, .heads = 1, .head_dim = 1, .gap = 0});
+  const AttentionProblem p = c.problem(ScoreFunction::softmax, false);
+  const std::size_t first = 2;  // rows of no sample come before it
+  const Result before = compute(c, p);
+  for (const std::size_t key : {2U, 5U}) {
+    c.host.v[first + key] += 1;
+    const Result after = compute(c, p);
+    c.host.v[first + key] -= 1;
+    for (std::size_t token = 0; token < 7; ++token)
+      EXPECT_EQ(after.o[first + token] != before.o[first + token], token >= key && token < key + 3) << token;
+  }
+}
+
 TEST(AttentionByPairs, CachedKeysAreKeysOfEarlierTokens) {
   constexpr int kPast = 5, kNew = 3, kPage = 2;
   HostShape whole_shape{
