@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kPrefix = "step_";
 constexpr const char* kRemoved = ".removed_";
+constexpr const char* kCurrent = "current";
 
 std::int64_t step_of(const PublishOptions& options) {
   return read_checkpoint(open_run_folder(options.run).checkpoints(), options.checkpoint,
@@ -43,12 +44,22 @@ std::vector<Path> exports_in(const Path& folder) {
   return exports;
 }
 
+void check_place(const Path& folder) {
+  namespace fs = std::filesystem;
+  if (fs::exists(folder) && !fs::is_directory(folder))
+    fail_usage("--to {}: expected a folder, or a name for a new one, found a file", folder.string());
+  const fs::file_status current = fs::symlink_status(folder / kCurrent);
+  if (fs::exists(current) && !fs::is_symlink(current))
+    fail_usage("{}: expected a link or nothing: name a folder by --to that hstu publish made",
+               (folder / kCurrent).string());
+}
+
 // A link of another name takes the place of `current` at once.
 void set_current(const Path& folder, const std::string& name) {
   const Path fresh = folder / ".current";
   std::filesystem::remove(fresh);
   std::filesystem::create_directory_symlink(name, fresh);
-  std::filesystem::rename(fresh, folder / "current");
+  std::filesystem::rename(fresh, folder / kCurrent);
   sync_folder(folder);
 }
 
@@ -70,6 +81,7 @@ void remove_older(const Path& folder, const Path& current, std::int64_t keep) {
 
 Path publish(const PublishOptions& options) {
   open_run_folder(options.run);  // before anything is made
+  check_place(options.to);
   std::filesystem::create_directories(options.to);
   const FileLock lock(options.to / ".lock");
   if (!lock.held())

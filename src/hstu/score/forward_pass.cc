@@ -39,8 +39,7 @@ bool ForwardPass::keep_histories(std::int64_t bytes) {
 }
 
 Tensor ForwardPass::outputs(std::span<const Candidate> candidates) {
-  const Device device = learner_.compute.device();
-  if (!device.is_host()) make_current(device);  // of this thread, which may be another one than opened it
+  make_current(learner_.compute.device());  // of this thread, which may be another one than opened it
   // The events of a dataset in memory are at other addresses than those of the batch before.
   if (dataset_.segments().empty()) sample_scratch_.gatherer = samples_.scratch().gatherer;
   cache_ ? build_unknown(candidates) : build(candidates);
