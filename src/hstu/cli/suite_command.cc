@@ -128,6 +128,9 @@ int submit_suite(const Suite& suite, const SuiteCommandWords& words) {
   for (const PlannedRun& run : plan_suite(copied, dataset, words.only)) {
     const Path at = folder / run.name;
     if (state_of(run, at) == RunProgress::ended) continue;
+    if (run.ranks != words.suite.ranks)
+      fail_usage("experiment {}: ranks = {}: jobs have --nodes x --gpus-per-node = {} ranks", run.name,
+                 run.ranks, words.suite.ranks);
     jobs.push_back({.name = run.name,
                     .begin = train_words(run, at, suite.base.profile, false),
                     .resume = train_words(run, at, "", true),

@@ -175,6 +175,8 @@ std::vector<SuiteFigures> read_suite(const Suite& suite, const Path& folder) {
     if (!std::filesystem::exists(run.metrics())) {
       all.emplace_back();
       all.back().name = experiment.name, all.back().ranks = experiment.ranks;
+      // A run that fails before its first step leaves what it printed, and no folder.
+      if (std::filesystem::exists(folder / "logs" / (experiment.name + ".txt"))) all.back().state = "failed";
       continue;
     }
     const RunMetrics metrics(read_json_lines(run.metrics()), run.metrics().string());

@@ -35,8 +35,8 @@ struct SuiteFigures {
 SuiteFigures suite_figures(const SuiteExperiment& experiment, const SuiteBase& base,
                            const RunMetrics& metrics, const std::vector<Json>& profiles);
 
-// Reads the runs in `folder`, in the order of the suite. `states` of experiments without a log are "not
-// started".
+// Reads the runs in `folder`, in the order of the suite. An experiment without a run is "failed" if it has
+// printed something, else "not started".
 std::vector<SuiteFigures> read_suite(const Suite& suite, const Path& folder);
 
 // The share of the profiled steps in which messages or collectives run and no operation does; none: a trace
