@@ -76,14 +76,14 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfARowAloneWhereRowsAreStable) {
           ops::linear_silu(tape, rows, fixed(weight), fixed(bias), {{0, kOut}}, 64).activated.value()};
       if (type == DType::f32)
         all.push_back(ops::mlp(tape, fixed(narrow.row_range(first, end)),
-                               {.norm_weight = {},
-                                .norm_bias = {},
-                                .weight1 = fixed(in),
+                               {.weight1 = fixed(in),
                                 .bias1 = fixed(ones),
                                 .swish_weight = fixed(ones),
                                 .swish_bias = fixed(ones),
                                 .weight2 = fixed(out),
-                                .bias2 = fixed(ones)},
+                                .bias2 = fixed(ones),
+                                .norm_weight = {},
+                                .norm_bias = {}},
                                1e-5, {})
                           .value());
       return all;
