@@ -1,9 +1,13 @@
 // Tables whose rows have another width than the model, which a learned matrix leads to.
 #include <gmock/gmock.h>
 
+#include "hstu/base/npy.h"
+#include "hstu/checkpoint/checkpoint_folder.h"
+#include "hstu/embedding/saved_table.h"
 #include "hstu/model/projected_tables.h"
 #include "hstu/options/make_task.h"
 #include "hstu/plan/memory_plan.h"
+#include "hstu/run/table_files.h"
 #include "hstu/run/warm_start.h"
 #include "support/kind_options.h"
 #include "training/ranked_run.h"
@@ -64,9 +68,30 @@ TEST_F(TableWidths, ThatDifferAreNamedByAWarmStart) {
   run_on(1, "narrow");
   options_.warm_start.checkpoint = folder_ / "narrow";
   options_.tables.by_name["item"].width = 4;
+  ::testing::internal::CaptureStderr();
+  run_on(1, "wide");
   EXPECT_THAT(
-      message_of([&] { run_on(1, "wide"); }),
+      ::testing::internal::GetCapturedStderr(),
       ::testing::AllOf(::testing::HasSubstr("table item"), ::testing::HasSubstr("width 3 there, 4 here")));
+}
+
+// Vectors of another model: rows of a folder that no run has written.
+TEST_F(TableWidths, MayBeThoseOfImportedVectors) {
+  const std::vector<float> vectors{1, 2, 3, 4, 5, 6};
+  const std::vector<std::int64_t> ids{3, 7}, shape{2, 3};
+  write_file(folder_ / "v.npy", npy_header(npy_type<float>(), shape) +
+                                    std::string(reinterpret_cast<const char*>(vectors.data()), 24));
+  write_npy(folder_ / "i.npy", ids);
+  import_npy({{.table = "item", .rows = folder_ / "v.npy", .ids = folder_ / "i.npy"}}, folder_ / "rows");
+  options_.warm_start.checkpoint = folder_ / "rows";
+  options_.tables.by_name["item"].frozen = true;
+  options_.training.max_steps = 2;
+  run_on(1, "run");
+  const Checkpoint checkpoint(find_checkpoint(folder_ / "run" / "checkpoints", -1));
+  const SavedTable rows(checkpoint.section("tables/item"));
+  const auto at = std::ranges::find(rows.ids(), 7);
+  ASSERT_NE(at, rows.ids().end());
+  EXPECT_THAT(rows.row(static_cast<std::size_t>(at - rows.ids().begin())), ::testing::ElementsAre(4, 5, 6));
 }
 
 // Rows and gradients as the product of matrices has them.

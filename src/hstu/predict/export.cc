@@ -27,10 +27,11 @@ RunOptions exported(RunOptions options) {
   options.data.path = "dataset";
   options.sparse = {};
   options.sparse.kind = RowOptimizerKind::sgd;
-  // Scoring needs no limits, but the initial values of ids without a row.
+  // Scoring needs no limits, but widths, and the initial values of ids without a row.
   for (auto& [name, table] : options.tables.by_name) {
     TableSection kept;
     kept.initial = table.initial;
+    kept.width = table.width;
     table = kept;
   }
   options.dense = {};

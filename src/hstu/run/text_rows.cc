@@ -34,7 +34,7 @@ std::vector<TableOfTexts> tables_of_texts(const RunOptions& options, const Manif
 
 // The dataset of the checkpoint's run, if it is where it was.
 std::optional<Manifest> dataset_there(const Checkpoint& checkpoint, const Path& path) {
-  if (!std::filesystem::exists(path / kManifestFile)) return std::nullopt;
+  if (path.empty() || !std::filesystem::exists(path / kManifestFile)) return std::nullopt;
   Manifest manifest = read_manifest(path);
   return manifest.extends_or_is(saved_dataset(checkpoint)) ? std::optional(std::move(manifest))
                                                            : std::nullopt;
@@ -67,7 +67,9 @@ std::map<std::string, Ids> match_text_rows(const Checkpoint& checkpoint, const R
   const Manifest& manifest = dataset.manifest();
   if (!checkpoint.state().contains("dataset") || manifest.extends_or_is(saved_dataset(checkpoint)))
     return matched;
-  const Path path = saved_options(checkpoint).data.path;
+  if (saved_dataset(checkpoint).empty()) return matched;  // of NumPy: their ids are those of this dataset
+  // An export of tables has no configuration.
+  const Path path = checkpoint.state().contains("config") ? saved_options(checkpoint).data.path : Path();
   const std::optional<Manifest> there = dataset_there(checkpoint, path), saved = saved_manifest(checkpoint);
   for (const TableOfTexts& texts : tables_of_texts(options, manifest)) {
     const std::string expected = saved ? checksum_of_texts(*saved, texts.of) : "";
@@ -76,9 +78,10 @@ std::map<std::string, Ids> match_text_rows(const Checkpoint& checkpoint, const R
       fail_usage(
           "--warm-start {}: table \"{}\": the texts of {} may have other codes in {} than in {}, {}: prepare "
           "the dataset with --codes-from that one, or leave the table out",
-          checkpoint.path().string(), texts.table, texts.of, dataset.folder().string(), path.string(), why);
+          checkpoint.path().string(), texts.table, texts.of, dataset.folder().string(),
+          path.empty() ? "the dataset of the export" : path.string(), why);
     };
-    if (!there) refuse("which is gone or was replaced");
+    if (!there) refuse(path.empty() ? "of which it says nothing" : "which is gone or was replaced");
     if (std::find(there->names.begin(), there->names.end(), texts.of) == there->names.end())
       refuse("which has no such texts");
     Ids codes = codes_here(Names(path, *there, texts.of), Names(dataset.folder(), manifest, texts.of));
