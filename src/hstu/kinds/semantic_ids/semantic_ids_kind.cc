@@ -133,7 +133,7 @@ std::string propose(const Proposal& p) {
   text += toml_comment(fmt::format("{} levels; {} items have {} different tuples.", codes.levels(),
                                    with_separators(statistics.items), with_separators(statistics.tuples)));
   text += fmt::format("codes_id = {}\n", toml_quoted(codes_checksum(codes)));
-  text += toml_comment("The reference's sizes. Fewer layers learn nearly as much of a small log.");
+  text += toml_comment("The sizes that NVIDIA's sid_gr has for Amazon's logs.");
   text += "block = \"softmax\"\ndim = 128\nlayers = 4\nheads = 6\nhead_dim = 64\ndropout = 0.2\n";
   text +=
       toml_comment("A search keeps so many prefixes; hstu predict --beam and hstu eval --beam take others.");
