@@ -46,7 +46,7 @@ Places places_of(const AttentionProblem& p, bool ticks, bool gradients) {
       take(at.short_spans[side], 8 * rows);
     }
     take(at.steps, 4 * (p.bias.buckets + 2));
-    take(at.classes, 16 * kDistanceClasses);
+    take(at.classes, 8 * kDistanceClasses);
   }
   if (ticks) {
     take(at.halves[0], 4 * position_entries(p.bias));
@@ -66,7 +66,7 @@ struct PrepareArguments {
   std::int32_t* rows[2];         // null: no times are wanted
   int2 *spans[2], *short_spans[2];
   std::int32_t* steps;
-  int4* classes;
+  int2* classes;
   const float* tables[2];
   float* halves[2];
   std::int64_t entries[2];  // 0: no halves are wanted
@@ -97,11 +97,15 @@ __device__ void write_steps(const PrepareArguments& a) {
   };
   for (int i = t; i < a.buckets + 2; i += kThreads) a.steps[i] = step(i);
   for (int i = t; i < kDistanceClasses; i += kThreads) {
-    const float smallest = i == 0 ? 0.0f : __uint_as_float(static_cast<std::uint32_t>(i + 1015) << 20);
-    const auto distance = static_cast<std::int64_t>(ceilf(smallest));
+    // The smallest distance of a class.
+    const auto smallest = [](int of) {
+      return static_cast<std::int64_t>(of == 0 ? 0.0f : ceilf(__uint_as_float((of + 507u) << 21)));
+    };
+    const std::int64_t distance = smallest(i);
     int count = 0;
     while (count < a.buckets && a.thresholds[count] <= distance) ++count;
-    a.classes[i] = make_int4(count, step(count), step(count + 1), 0);
+    const bool several = step(count + 1) < smallest(i + 1);
+    a.classes[i] = make_int2(count + (several ? kSeveralThresholds : 0), step(count));
   }
 }
 

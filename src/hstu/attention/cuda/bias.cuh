@@ -8,20 +8,20 @@
 
 namespace hstu::cuda {
 
-inline constexpr int kDistanceClasses = 256;
+inline constexpr int kDistanceClasses = 128, kSeveralThresholds = 1 << 16;
 
-// The class of a distance from 0 to 2^31 - 1: eight for each power of two, one number each below 16.
+// The class of a distance from 0 to 2^31 - 1: four for each power of two, one number each below 8.
 __device__ __forceinline__ int distance_class(std::int32_t distance) {
-  constexpr std::uint32_t kBelowOne = (127u << 3) - 1;  // the class of 0
-  const std::uint32_t bits = __float_as_uint(__uint2float_rz(static_cast<std::uint32_t>(distance))) >> 20;
+  constexpr std::uint32_t kBelowOne = (127u << 2) - 1;  // the class of 0
+  const std::uint32_t bits = __float_as_uint(__uint2float_rz(static_cast<std::uint32_t>(distance))) >> 21;
   return static_cast<int>(max(bits, kBelowOne) - kBelowOne);
 }
 
 // The bucket of a distance of times as 32 bits: the thresholds up to it.
 __device__ __forceinline__ int bucket_of(const Bias& bias, std::int32_t distance) {
-  const int4 cell = __ldg(bias.classes + distance_class(distance));
-  int bucket = cell.x + (distance >= cell.y ? 1 : 0);
-  if (distance >= cell.z)
+  const int2 cell = __ldg(bias.classes + distance_class(distance));
+  int bucket = (cell.x & 0xffff) + (distance >= cell.y ? 1 : 0);
+  if (cell.x >= kSeveralThresholds)
     while (distance >= __ldg(bias.steps + bucket)) ++bucket;
   return bucket;
 }

@@ -46,9 +46,10 @@ struct Bias {
   const std::int64_t* thresholds = nullptr;
   Ticks queries, keys;  // of_rows and spans: only where prepared (prepare_bias)
   // Thresholds as 32 bits, and INT_MAX twice behind the last; for each class of distances (distance_class in
-  // bias.cuh) the number of thresholds up to its smallest, and the next two.
+  // bias.cuh) the number of thresholds up to its smallest, plus kSeveralThresholds if it has more than one,
+  // and the next threshold.
   const std::int32_t* steps = nullptr;
-  const int4* classes = nullptr;
+  const int2* classes = nullptr;
   ExactSums d_position, d_time;
 };
 

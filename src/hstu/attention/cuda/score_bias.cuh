@@ -207,35 +207,37 @@ __device__ __forceinline__ void for_each_threshold(const ScoreTile<kOfKeys>& t,
   }
 }
 
-// Calls body(element, bucket) for the 16 elements of 32 columns, kAtOnce of which are looked up together.
-inline constexpr int kAtOnce = 4;
+// Calls body(element, bucket) for the 16 elements of 32 columns. Those of four columns are looked up
+// together.
 template <bool kOfKeys, typename Body>
 __device__ __forceinline__ void look_up(const ScoreTile<kOfKeys>& t, int group, const Body& body) {
   const int column = t.thread_column(group);
+  std::int32_t rows[2];
 #pragma unroll
-  for (int second = 0; second < 2; ++second) {
-    const std::int32_t time = __ldg(t.own().of_rows + t.at(t.thread_row() + 8 * second));
+  for (int second = 0; second < 2; ++second)
+    rows[second] = __ldg(t.own().of_rows + t.at(t.thread_row() + 8 * second));
 #pragma unroll
-    for (int first = 0; first < 8; first += kAtOnce) {
-      std::int32_t distances[kAtOnce];
-      int found[kAtOnce];
-      bool more = false;
+  for (int first = 0; first < 8; first += 4) {
+    std::int32_t distances[8];
+    int found[8], several = 0;
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int at = t.at(column + column_of_element(first + i));
-        distances[i] = abs(time - __ldg(t.other().of_rows + at));
-        const int4 cell = __ldg(t.bias.classes + distance_class(distances[i]));
-        found[i] = cell.x + (distances[i] >= cell.y ? 1 : 0);
-        more |= distances[i] >= cell.z;
-      }
-      if (more) {  // a class with several thresholds
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i)
-          while (distances[i] >= __ldg(t.bias.steps + found[i])) ++found[i];
-      }
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) body(element_of_row(first + i, second), found[i]);
+    for (int i = 0; i < 4; ++i) {
+      const std::int32_t time = __ldg(t.other().of_rows + t.at(column + column_of_element(first + i)));
+      distances[i] = abs(rows[0] - time), distances[i + 4] = abs(rows[1] - time);
     }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int2 cell = __ldg(t.bias.classes + distance_class(distances[i]));
+      found[i] = (cell.x & 0xffff) + (distances[i] >= cell.y ? 1 : 0);
+      several |= cell.x;
+    }
+    if (several >= kSeveralThresholds) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        while (distances[i] >= __ldg(t.bias.steps + found[i])) ++found[i];
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) body(element_of_row(first + i % 4, i / 4), found[i]);
   }
 }
 
