@@ -107,8 +107,9 @@ TEST_F(Program, AttentionBenchmarkRefusesPathsItCannotWriteBeforeItTimes) {
 }
 
 TEST_F(Program, EveryCommandTeachesWithAnExample) {
-  for (const char* command : {"train", "plan", "eval", "predict", "export", "inspect", "compare", "sweep",
-                              "doctor", "config", "bench step", "bench attention"}) {
+  for (const char* command :
+       {"train", "plan", "eval", "predict", "export", "inspect", "compare", "sweep", "suite", "doctor",
+        "config", "bench step", "bench attention", "bench balance"}) {
     const CommandResult result = run(fmt::format("{} --help", command));
     EXPECT_EQ(result.exit_status, 0) << command;
     EXPECT_THAT(result.text, HasSubstr("Example")) << command;

@@ -251,6 +251,7 @@ TEST_F(MemoryPlanTest, ARankMayHaveLessThanTheDevice) {
   EXPECT_EQ(capped(device, options_).memory_bytes, 1 << 30);
   options_.device_memory = "1MiB";
   EXPECT_EQ(capped(device, options_).memory_bytes, 1 << 20);
+  EXPECT_EQ(capped(device, options_).name, "a GPU (device_memory = \"1MiB\")");
   EXPECT_EQ(capped(unknown, options_).memory_bytes, 1 << 20);
 }
 

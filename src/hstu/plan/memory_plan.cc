@@ -283,7 +283,9 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
 
 PlannedDevice capped(PlannedDevice device, const RunOptions& options) {
   const std::int64_t most = parse_bytes(options.device_memory);
-  if (most > 0 && (device.memory_bytes == 0 || most < device.memory_bytes)) device.memory_bytes = most;
+  if (most == 0 || (device.memory_bytes > 0 && device.memory_bytes <= most)) return device;
+  device.memory_bytes = most;
+  device.name += fmt::format(" (device_memory = \"{}\")", options.device_memory);
   return device;
 }
 
