@@ -132,7 +132,7 @@ TEST_F(ScoreInC, FindsTheItemsOfPredict) {
             HSTU_SCORE_OK);
   EXPECT_EQ(found, std::vector<std::int64_t>(kUsers, 1));
   EXPECT_EQ(hstu_score(scorer_, requests.data(), 1, scores.data()), HSTU_SCORE_BAD_REQUEST);
-  EXPECT_THAT(hstu_score_error(), HasSubstr("retrieval"));
+  EXPECT_THAT(hstu_score_error(), HasSubstr("finds items"));
 }
 
 TEST_F(ScoreInC, SaysWhatIsWrong) {

@@ -5,6 +5,7 @@ Ends with status 0 if all answers are as they should be; otherwise it prints the
 
 import http.client
 import json
+import pathlib
 import re
 import signal
 import socket
@@ -49,7 +50,8 @@ def in_threads(count, work):
 
 
 def versions(port, file, count):
-    """Sends requests of `file` until every version has answered, and each connection `count` of them."""
+    """Sends requests of `file` until every version has answered, and each connection `count` of them. After the first
+    answer there is a file `file`.begun."""
     with open(file) as lines:
         cases = [json.loads(line) for line in lines]
     wanted = set(cases[0]["answers"])
@@ -68,6 +70,8 @@ def versions(port, file, count):
             version = json.loads(text)["model"]
             assert text.decode() == case["answers"][version], (case, text)
             seen.add(version)
+            if sum(sent) == 0:
+                pathlib.Path(file + ".begun").touch()
             sent[number] += 1
             i += 1
 

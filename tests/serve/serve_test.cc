@@ -89,7 +89,9 @@ TEST_F(Serve, EveryAnswerIsOfOnePublishedVersionAndNoneIsLost) {
   options.watch = published;
   const Server server(options);
   std::thread publisher([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    // The client has answers of the first model.
+    for (int i = 0; i < 6000 && !std::filesystem::exists(folder_ / "cases.jsonl.begun"); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::filesystem::rename(folder_ / "second", published / "second");
   });
   const CommandResult result =

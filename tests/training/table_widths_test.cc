@@ -33,6 +33,7 @@ class TableWidths : public RankedRun {
 };
 
 TEST_F(TableWidths, TrainTheSameModelOnAnyNumberOfRanksAndResume) {
+  options_.sparse.kind = RowOptimizerKind::adagrad;  // rowwise needs whole rows
   options_.checkpoint = {.every_steps = 6, .every_seconds = 0, .keep = 0};
   run_on(1, "alone");
   EXPECT_EQ(dims("alone"), (std::map<std::string, std::int64_t>{{"item", 3}, {"user", 20}}));
@@ -50,7 +51,7 @@ TEST_F(TableWidths, TrainTheSameModelOnAnyNumberOfRanksAndResume) {
   run_on(1, "half");
   options_.training.max_steps = 12;
   run_on(1, "half", true);
-  expect_same_tensors("half", "alone");
+  EXPECT_EQ(learner_tensors("half"), learner_tensors("alone"));
 }
 
 // The same bytes as without the key.
@@ -66,7 +67,7 @@ TEST_F(TableWidths, OfTheModelNeedNoProjection) {
 TEST_F(TableWidths, ThatDifferAreNamedByAWarmStart) {
   options_.training.max_steps = 2;
   run_on(1, "narrow");
-  options_.warm_start.checkpoint = folder_ / "narrow";
+  options_.warm_start.checkpoint = find_checkpoint(folder_ / "narrow" / "checkpoints", -1);
   options_.tables.by_name["item"].width = 4;
   ::testing::internal::CaptureStderr();
   run_on(1, "wide");

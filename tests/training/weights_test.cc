@@ -26,9 +26,11 @@ class WeightedRun : public RankedRun {
     model.embedding_dim = 8;
     model.heads = 2;
     options_.data.options.window_seconds = 0;
+    options_.data.options.min_history = 1;
   }
   const Batch& first_batch() {
     use_weights();
+    loader_.reset();  // reads the experiment
     experiment_.emplace(options_);
     loader_ = training_loader(*experiment_, {}, one_rank());
     return loader_->next()->batch;
