@@ -17,13 +17,13 @@ void PendingExchanges::add(std::int64_t number, std::vector<int> ranks, std::fun
 }
 
 void PendingExchanges::wait(std::int64_t number) {
-  constexpr auto kPause = std::chrono::microseconds(20);  // beside a step: nothing
+  constexpr auto kPauseOfWait = std::chrono::microseconds(20);  // beside a step: nothing
   for (forget_done(); !pending_.empty() && pending_.front().activity.collectives <= number; forget_done()) {
     const Exchange& oldest = pending_.front();
     WaitWatch watch(comm_, oldest.activity);
     while (!is_done(oldest)) {
       watch.check(0, [&] { return oldest.ranks; });
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kPauseOfWait);
     }
   }
   check_();
