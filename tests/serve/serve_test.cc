@@ -18,8 +18,6 @@
 namespace hstu::testing {
 namespace {
 
-using ::testing::HasSubstr;
-
 class Serve : public Score {
  protected:
   static CommandResult client(const std::string& words) {
