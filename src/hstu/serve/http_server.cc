@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/strand.hpp>
@@ -283,6 +284,9 @@ class HttpServer::Impl {
 
   serving::Shared shared_;  // before io_, which may own sessions
   serving::asio::io_context io_;
+  // A connection that waits for its answer is no work of io_'s: without this its threads would end.
+  serving::asio::executor_work_guard<serving::asio::io_context::executor_type> work_ =
+      serving::asio::make_work_guard(io_);
   Tcp::acceptor acceptor_;
   int port_ = 0;
   std::mutex mutex_;
