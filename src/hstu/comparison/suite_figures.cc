@@ -60,7 +60,7 @@ struct Values {
 
 std::string device_of(const RunMetrics& metrics) {
   const Json& run = metrics.run();
-  const std::string device = run.value("device", "");
+  std::string device = run.value("device", "");
   if (!run.contains("machine")) return device;
   const Json& machine = run.at("machine");
   if (device.starts_with("cuda") && machine.contains("gpus") && !machine.at("gpus").empty())
