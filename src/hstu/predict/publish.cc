@@ -88,7 +88,7 @@ Path publish(const PublishOptions& options) {
     fail_usage("{}: another process publishes there: wait for its end, or name another folder",
                options.to.string());
   const std::int64_t step = step_of(options);
-  const Path path = options.to / name_of(step);
+  Path path = options.to / name_of(step);
   if (!is_export(path))
     export_model({.run = options.run,
                   .output = path,
