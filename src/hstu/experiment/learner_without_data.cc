@@ -7,6 +7,7 @@
 #include "hstu/experiment/device_choice.h"
 #include "hstu/experiment/rank_device.h"
 #include "hstu/options/make_task.h"
+#include "hstu/options/table_options.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
