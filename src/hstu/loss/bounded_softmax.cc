@@ -1,7 +1,6 @@
 #include "hstu/loss/bounded_softmax.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "hstu/kernels/dry.h"
 #include "hstu/kernels/exp_sums.h"
@@ -92,7 +91,7 @@ BoundedSoftmax Bounded<Stream>::forward(const Tensor& vectors, const Tensor& num
                                         Tensor& largest, Tensor& parts, const Context& context,
                                         Stream stream) {
   const std::int64_t n = vectors.rows(), padded = kernels::padded_width(items.width);
-  const auto zeros = [&](Shape shape) { return Tensor::zeros(std::move(shape), DType::f32, context); };
+  const auto zeros = [&](Shape shape) { return Tensor::zeros(shape, DType::f32, context); };
   BoundedSoftmax of{.vectors = Tensor::empty({n, padded}, DType::bf16, context),
                     .totals = zeros({n}),
                     .rounded = zeros({n}),
