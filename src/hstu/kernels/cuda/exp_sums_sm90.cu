@@ -12,6 +12,7 @@
 #include "hstu/device/cuda/wgmma.cuh"
 #include "hstu/kernels/cuda/launch.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/cuda/row_stream_sm90.cuh"
 #include "hstu/kernels/exp_sums.h"
 
 namespace hstu::kernels {
@@ -22,23 +23,11 @@ using namespace hstu::cuda;
 using Element = __nv_bfloat16;
 
 constexpr int kOwn = static_cast<int>(kExpSumOwn), kOther = static_cast<int>(kExpSumOther);
-constexpr int kGroups = 2, kGroupRows = kOwn / kGroups;
-constexpr int kAllThreads = 128 * (kGroups + 1);
+static_assert(kOwn == kStreamOwn);
+constexpr int kGroups = kStreamGroups, kGroupRows = kStreamGroupRows, kAllThreads = kStreamThreads;
 
 template <int kD>
-struct Layout {
-  static constexpr int kSlots = kD == 64 ? 8 : 5;  // of other rows, or of values
-  static constexpr int kGroupBytes = kGroupRows * kD * 2, kSlotBytes = kOther * kD * 2;
-  static constexpr int kSlotsAt = kGroups * kGroupBytes, kBarriers = kSlotsAt + kSlots * kSlotBytes;
-  static constexpr int kBytes = kBarriers + 8 * (2 * kSlots + 1) + 1024;  // aligned by the kernel
-  std::uint32_t base;
-
-  __device__ std::uint32_t own(int group) const { return base + group * kGroupBytes; }
-  __device__ std::uint32_t slot(int i) const { return base + kSlotsAt + i * kSlotBytes; }
-  __device__ std::uint32_t full(int i) const { return base + kBarriers + 8 * i; }
-  __device__ std::uint32_t empty(int i) const { return full(kSlots + i); }
-  __device__ std::uint32_t own_full() const { return full(2 * kSlots); }
-};
+using Layout = StreamLayout<kD, kOther, kD == 64 ? 8 : 5>;  // slots of other rows, or of values
 
 struct Arguments {
   CUtensorMap own, other, value;
@@ -55,39 +44,19 @@ struct Arguments {
 // What is made beside the sums: nothing, sums of exponentials, or less for pairs of a target and its row.
 enum class Beside { nothing, totals, own };
 
-template <int kSlots>
-struct Turn {
-  int slot = 0;
-  std::uint32_t parity = 0;
-  __device__ void next() {
-    if (++slot == kSlots) slot = 0, parity ^= 1;
-  }
-};
-
-struct Walk {
-  int first, steps;
-};
 __device__ Walk walk_of(const Arguments& a) {
-  const int all = (a.others + kOther - 1) / kOther, first = static_cast<int>(blockIdx.y) * a.steps;
-  return {first, max(0, min(a.steps, all - first))};
+  return walk_of_block(a.others, kOther, a.steps);
 }
 
 template <int kD>
 __device__ void load(const Arguments& a, const Layout<kD>& shared) {
-  const auto copy = [&](std::uint32_t to, const CUtensorMap& map, int row, int rows, std::uint32_t full) {
-#pragma unroll
-    for (int box = 0; box < kD / 64; ++box) load_matrix_box(to + box * rows * 128, &map, 64 * box, row, full);
-  };
-  const int own = static_cast<int>(blockIdx.x) * kOwn;
-  barrier_expect(shared.own_full(), kGroups * Layout<kD>::kGroupBytes);
-  for (int group = 0; group < kGroups; ++group)
-    copy(shared.own(group), a.own, own + group * kGroupRows, kGroupRows, shared.own_full());
+  bring_own_rows<kD>(shared, a.own);
   const Walk walk = walk_of(a);
   Turn<Layout<kD>::kSlots> turn;
   const auto bring = [&](const CUtensorMap& map, int step) {
     barrier_wait_idle(shared.empty(turn.slot), turn.parity ^ 1);
     barrier_expect(shared.full(turn.slot), Layout<kD>::kSlotBytes);
-    copy(shared.slot(turn.slot), map, (walk.first + step) * kOther, kOther, shared.full(turn.slot));
+    bring_rows<kD>(shared.slot(turn.slot), map, (walk.first + step) * kOther, kOther, shared.full(turn.slot));
     turn.next();
   };
   for (int step = 0; step < walk.steps; ++step) {

@@ -9,6 +9,7 @@
 #include "hstu/device/cuda/tensor_map.h"
 #include "hstu/device/cuda/wgmma.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/cuda/row_stream_sm90.cuh"
 #include "hstu/kernels/cuda/top_filter.h"
 
 namespace hstu::kernels::cuda {
@@ -17,23 +18,11 @@ namespace {
 using namespace hstu::cuda;
 using Element = __nv_bfloat16;
 
-constexpr int kOwn = 128, kGroups = 2, kGroupRows = kOwn / kGroups, kAllThreads = 128 * (kGroups + 1);
+constexpr int kOwn = kStreamOwn, kGroups = kStreamGroups, kGroupRows = kStreamGroupRows,
+              kAllThreads = kStreamThreads;
 
 template <int kD>
-struct Layout {
-  static constexpr int kItems = kD == 256 ? 64 : 128;  // of a step
-  static constexpr int kSlots = 4;
-  static constexpr int kGroupBytes = kGroupRows * kD * 2, kSlotBytes = kItems * kD * 2;
-  static constexpr int kSlotsAt = kGroups * kGroupBytes, kBarriers = kSlotsAt + kSlots * kSlotBytes;
-  static constexpr int kBytes = kBarriers + 8 * (2 * kSlots + 1) + 1024;  // aligned by the kernel
-  std::uint32_t base;
-
-  __device__ std::uint32_t own(int group) const { return base + group * kGroupBytes; }
-  __device__ std::uint32_t slot(int i) const { return base + kSlotsAt + i * kSlotBytes; }
-  __device__ std::uint32_t full(int i) const { return base + kBarriers + 8 * i; }
-  __device__ std::uint32_t empty(int i) const { return full(kSlots + i); }
-  __device__ std::uint32_t own_full() const { return full(2 * kSlots); }
-};
+using Layout = StreamLayout<kD, kD == 256 ? 64 : 128, 4>;
 
 struct Arguments {
   CUtensorMap queries, items;
@@ -43,42 +32,22 @@ struct Arguments {
   std::int32_t *counts, *candidates;
 };
 
-template <int kSlots>
-struct Turn {
-  int slot = 0;
-  std::uint32_t parity = 0;
-  __device__ void next() {
-    if (++slot == kSlots) slot = 0, parity ^= 1;
-  }
-};
-
 template <int kD>
-struct Walk {
-  int first, steps;
-  __device__ explicit Walk(const Arguments& a) {
-    const int all = (a.item_count + Layout<kD>::kItems - 1) / Layout<kD>::kItems;
-    first = static_cast<int>(blockIdx.y) * a.steps;
-    steps = max(0, min(a.steps, all - first));
-  }
-};
+__device__ Walk walk_of(const Arguments& a) {
+  return walk_of_block(a.item_count, Layout<kD>::kItems, a.steps);
+}
 
 template <int kD>
 __device__ void load(const Arguments& a, const Layout<kD>& shared) {
   using L = Layout<kD>;
-  const auto copy = [&](std::uint32_t to, const CUtensorMap& map, int row, int rows, std::uint32_t full) {
-#pragma unroll
-    for (int box = 0; box < kD / 64; ++box) load_matrix_box(to + box * rows * 128, &map, 64 * box, row, full);
-  };
-  barrier_expect(shared.own_full(), kGroups * L::kGroupBytes);
-  for (int group = 0; group < kGroups; ++group)
-    copy(shared.own(group), a.queries, static_cast<int>(blockIdx.x) * kOwn + group * kGroupRows, kGroupRows,
-         shared.own_full());
-  const Walk<kD> walk(a);
+  bring_own_rows<kD>(shared, a.queries);
+  const Walk walk = walk_of<kD>(a);
   Turn<L::kSlots> turn;
   for (int step = 0; step < walk.steps; ++step, turn.next()) {
     barrier_wait_idle(shared.empty(turn.slot), turn.parity ^ 1);
     barrier_expect(shared.full(turn.slot), L::kSlotBytes);
-    copy(shared.slot(turn.slot), a.items, (walk.first + step) * L::kItems, L::kItems, shared.full(turn.slot));
+    bring_rows<kD>(shared.slot(turn.slot), a.items, (walk.first + step) * L::kItems, L::kItems,
+                   shared.full(turn.slot));
   }
 }
 
@@ -86,7 +55,7 @@ template <int kD>
 __device__ void compare(const Arguments& a, const Layout<kD>& shared, int group) {
   using L = Layout<kD>;
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
-  const Walk<kD> walk(a);
+  const Walk walk = walk_of<kD>(a);
   Turn<L::kSlots> turn;
   const int query = static_cast<int>(blockIdx.x) * kOwn + group * kGroupRows + t / 32 * 16 + lane / 4;
   float threshold[2];
