@@ -131,20 +131,18 @@ void expect_as_on_cpu(const HostShape& shape, float added = 0) {
   expect_near<T>(found_dv, dv, static_cast<double>(added), "dv");
 }
 
-// The output of the forward pass row by row.
+// Writes the output of the forward pass row by row to `found`.
 template <typename T>
-DeviceBytes stable_rows(HostProblem<float>& host) {
+void forward_row_by_row(HostProblem<float>& host, const DeviceBytes& found) {
   DeviceProblem<T> device(host);
   AttentionProblem p = device.problem();
   p.row_stable = true;
   const AttentionDevice gpu = cuda::attention_device();
   EXPECT_EQ(choose_attention(p, gpu).forward, AttentionKernel::single_rows);
   AttentionRows o = host.query_row_view(host.q);
-  DeviceBytes found(DeviceProblem<T>::converted(host.nan_memory(host.query_rows())));
   o.data = found.as();
   attention_forward(p, gpu, o);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << cudaGetErrorString(cudaGetLastError());
-  return found;
 }
 
 template <typename T>
@@ -155,7 +153,9 @@ void expect_stable_rows_as_on_cpu(const HostShape& shape) {
   HostProblem<double> exact(host);
   std::vector<double> o = exact.nan_memory(exact.query_rows());
   attention_forward(exact.problem(), kHost, exact.query_row_view(o));
-  expect_near<T>(stable_rows<T>(host), o, 0, "o");
+  const DeviceBytes found(DeviceProblem<T>::converted(host.nan_memory(host.query_rows())));
+  forward_row_by_row<T>(host, found);
+  expect_near<T>(found, o, 0, "o");
 }
 
 // The last of 300 targets beside the same target as the only one of the same history.
@@ -177,7 +177,9 @@ void expect_the_bits_of_another_place(int head_dim) {
     copy_rows(host.offsets()[0], host.offsets()[1], kHistory);
     copy_rows(far, alone, 1);
   }
-  const std::vector<T> o = stable_rows<T>(host).template read<T>(0, std::ssize(host.q));
+  const DeviceBytes found(DeviceProblem<T>::converted(host.nan_memory(host.query_rows())));
+  forward_row_by_row<T>(host, found);
+  const std::vector<T> o = found.read<T>(0, std::ssize(host.q));
   for (std::int64_t d = 0; d < std::int64_t{shape.heads} * head_dim; ++d)
     ASSERT_EQ(to_double(o[static_cast<std::size_t>(far * stride + d)]),
               to_double(o[static_cast<std::size_t>(alone * stride + d)]));
