@@ -50,7 +50,7 @@ TEST(CatalogueDraws, AreEvenAndKeepIdsOf64Bits) {
   for (std::int64_t sample = 0; sample < 1000; ++sample) {
     Ids drawn(9);
     catalogue.draw_own(BatchDraws(1), sample, 0, drawn);
-    for (const std::int64_t id : drawn) ++times[id];
+    for (const std::int64_t i : drawn) ++times[catalogue.item(i)];
   }
   ASSERT_EQ(times.size(), 3u);
   for (const std::int64_t id : {std::int64_t{3}, kAbove24Bits, kLargeId}) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "hstu/base/error.h"
@@ -37,7 +38,26 @@ class BatchDraws {
     return static_cast<std::int64_t>(x % static_cast<std::uint64_t>(n));  // n is far below 2^64
   }
 
+  // Overwrites `drawn` with draws in [0, n) for the token, two of each block of random bits: other numbers
+  // than below() has, in less than half of its time.
+  void fill(std::int64_t n, std::int64_t position, std::int64_t token, std::span<std::int64_t> drawn) const {
+    require(n >= 1, "a draw below {}", n);
+    for (std::size_t i = 0; i < drawn.size(); i += 2) {
+      const Philox4 bits =
+          philox(mix64(key_ + i), static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(token));
+      drawn[i] = scaled(bits[0], bits[1], n);
+      if (i + 1 < drawn.size()) drawn[i + 1] = scaled(bits[2], bits[3], n);
+    }
+  }
+
  private:
+  // 64 random bits to [0, n) by the upper half of a product: without a division.
+  static std::int64_t scaled(std::uint32_t high, std::uint32_t low, std::int64_t n) {
+    __extension__ using Wide = unsigned __int128;
+    const std::uint64_t bits = (std::uint64_t{high} << 32) | low;
+    return static_cast<std::int64_t>((Wide{bits} * static_cast<std::uint64_t>(n)) >> 64);
+  }
+
   std::uint64_t key_;
 };
 

@@ -34,16 +34,12 @@ CatalogueDraws::CatalogueDraws(std::vector<std::int64_t> items) : items_(std::mo
 
 void CatalogueDraws::draw_own(const BatchDraws& draws, std::int64_t sample, std::int64_t token,
                               std::span<std::int64_t> drawn) const {
-  const BatchDraws own = draws.of("negatives of a position");
-  for (std::size_t k = 0; k < drawn.size(); ++k)
-    drawn[k] =
-        items_[static_cast<std::size_t>(own.below(size(), sample, token, static_cast<std::int64_t>(k)))];
+  draws.of("negatives of a position").fill(size(), sample, token, drawn);
 }
 
 void CatalogueDraws::draw_shared(const BatchDraws& draws, std::span<std::int64_t> drawn) const {
-  const BatchDraws shared = draws.of("negatives of a batch");
-  for (std::size_t k = 0; k < drawn.size(); ++k)
-    drawn[k] = items_[static_cast<std::size_t>(shared.below(size(), 0, 0, static_cast<std::int64_t>(k)))];
+  draws.of("negatives of a batch").fill(size(), 0, 0, drawn);
+  for (std::int64_t& i : drawn) i = item(i);
 }
 
 ItemFrequencies::ItemFrequencies(std::vector<std::int64_t> ids, std::vector<std::int64_t> counts)

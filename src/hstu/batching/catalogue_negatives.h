@@ -30,10 +30,12 @@ class CatalogueDraws {
   explicit CatalogueDraws(std::vector<std::int64_t> items);
 
   std::int64_t size() const { return std::ssize(items_); }  // V
-  // The negatives of the position at `token` of the sample whose name is `sample` (Samples::position).
+  std::int64_t item(std::int64_t i) const { return items_[static_cast<std::size_t>(i)]; }
+  // The negatives of the position at `token` of the sample whose name is `sample` (Samples::position), each
+  // as i of item(i): there are a hundred of each token of a batch, and few items.
   void draw_own(const BatchDraws& draws, std::int64_t sample, std::int64_t token,
                 std::span<std::int64_t> drawn) const;
-  // Those of all positions of a global batch.
+  // Items for all positions of a global batch.
   void draw_shared(const BatchDraws& draws, std::span<std::int64_t> drawn) const;
 
  private:

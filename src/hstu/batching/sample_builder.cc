@@ -236,6 +236,8 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.catalogue_size = catalogue_ ? catalogue_->size() : 0;
   samples.frequencies = frequencies_ ? &*frequencies_ : nullptr;
   if (data_.catalogue.shared > 0) draw_shared(samples, scratch);
+  if (data_.catalogue.own > 0)
+    scratch.drawn.assign(static_cast<std::size_t>(catalogue_->size()), DistinctIds::kAbsent);
   const std::uint8_t* const actions = dataset_.action().data();
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
@@ -285,9 +287,15 @@ void SampleBuilder::draw_shared(Samples& samples, SampleScratch& scratch) const 
 void SampleBuilder::draw_own(const Candidate& candidate, std::size_t tokens, Samples& samples,
                              SampleScratch& scratch) const {
   std::vector<std::int64_t> drawn(static_cast<std::size_t>(data_.catalogue.own));
+  std::size_t at = samples.drawn_item.size();
+  samples.drawn_item.resize(at + tokens * drawn.size());
   for (std::size_t t = 0; t < tokens; ++t) {
     catalogue_->draw_own(samples.draws, candidate.name, static_cast<std::int64_t>(t), drawn);
-    for (const std::int64_t item : drawn) samples.drawn_item.push_back(scratch.numbers.number(item));
+    for (const std::int64_t i : drawn) {
+      std::int32_t& number = scratch.drawn[static_cast<std::size_t>(i)];
+      if (number == DistinctIds::kAbsent) number = scratch.numbers.number(catalogue_->item(i));
+      samples.drawn_item[at++] = number;
+    }
   }
 }
 

@@ -30,6 +30,7 @@ struct SampleScratch {
   std::vector<Candidate> candidates;    // (B) of anchors
   std::vector<std::int64_t> negatives;  // of all of them
   std::vector<std::int32_t> place;      // [number of an item] index into Samples::items
+  std::vector<std::int32_t> drawn;      // [i of CatalogueDraws::item] number of the item, or kAbsent
 };
 
 // What a sample has of an event of a history: events with equal values are equal tokens.
