@@ -29,9 +29,9 @@ TEST_F(RetrievalRun, SaysWhereTheLatestItemIsNoBaselineOfItsOwn) {
   EXPECT_FALSE(left_out.item_baselines.contains("last"));
   EXPECT_THAT(left_out.undefined.at("last"), ::testing::HasSubstr("the same as popularity"));
   retrieval_of(options_).exclude_seen = SeenItems::none;
-  const EvaluationResult counted = *run("counted").evaluation;
-  EXPECT_TRUE(counted.item_baselines.contains("last"));
-  EXPECT_TRUE(counted.undefined.empty());
+  const EvaluationResult with_baselines = *run("counted").evaluation;
+  EXPECT_TRUE(with_baselines.item_baselines.contains("last"));
+  EXPECT_TRUE(with_baselines.undefined.empty());
 }
 
 TEST_F(RetrievalRun, EveryPresetLearns) {
