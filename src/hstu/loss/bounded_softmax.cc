@@ -75,12 +75,9 @@ kernels::SoftmaxPart<float>* parts_in(Tensor& parts) {
 
 }  // namespace
 
-// Until its tests have passed on a GPU, the plain form computes all.
-constexpr bool kIsInUse = false;
-
 template <typename Stream>
 bool Bounded<Stream>::takes(const CatalogueRows& items, const SoftmaxOptions& options, Stream stream) {
-  return kIsInUse && !options.weights.defined() && options.unit && options.longest > 0 &&
+  return !options.weights.defined() && options.unit && options.longest > 0 &&
          bound_of(options) <= kMostBound && items.width >= 1 && kernels::padded_width(items.width) > 0 &&
          kernels::has_exp_sums(stream);
 }

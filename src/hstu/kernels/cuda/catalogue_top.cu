@@ -303,8 +303,7 @@ void add_top_block(const TopBlock& p, CudaStream stream) {
           p.k);
   require(p.first + p.items.n < (std::int64_t{1} << 31), "a catalogue of {} items is too large for one GPU",
           p.first + p.items.n);
-  constexpr bool kIsInUse = false;  // until the filter's tests have passed on a GPU
-  const bool filters = kIsInUse && filter_width(p.items.width) > 0 && has_top_filter();
+  const bool filters = filter_width(p.items.width) > 0 && has_top_filter();
   // As many items as came before have about as many among the first k as these.
   std::int64_t begin = 0;
   while (begin < p.items.n) {
