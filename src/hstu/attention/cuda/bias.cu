@@ -26,6 +26,12 @@ std::int64_t time_copies(const RelativeBias& b) {
   return std::max<std::int64_t>(1, 32 / b.tables);
 }
 
+// One block counts the thresholds of all classes.
+bool has_classes(const RelativeBias& b) {
+  constexpr std::int64_t kMost = 1024;
+  return b.time_table != nullptr && b.buckets <= kMost;
+}
+
 // Where the parts are in memory.
 struct Places {
   std::int64_t rows[2] = {}, spans[2] = {}, short_spans[2] = {};  // of queries, of keys
@@ -45,6 +51,8 @@ Places places_of(const AttentionProblem& p, bool ticks, bool gradients) {
       take(at.spans[side], 8 * rows);
       take(at.short_spans[side], 8 * rows);
     }
+  }
+  if (has_classes(p.bias)) {
     take(at.steps, 4 * (p.bias.buckets + 2));
     take(at.classes, 8 * kDistanceClasses);
   }
@@ -158,8 +166,8 @@ __global__ void __launch_bounds__(kThreads) prepare_kernel(const __grid_constant
   for (int table = 0; table < 2; ++table)
     for (std::int64_t i = begin + threadIdx.x; i < a.entries[table]; i += stride)
       a.halves[table][i] = 0.5f * a.tables[table][i];
+  if (blockIdx.x == 0 && a.classes != nullptr) write_steps(a);
   if (a.rows[0] == nullptr) return;
-  if (blockIdx.x == 0) write_steps(a);
   for (std::int64_t first = begin; first < a.tokens + kRowsBehind; first += stride)
     for (int side = 0; side < 2; ++side) write_ticks(a, side, first);
 }
@@ -224,6 +232,8 @@ Bias prepare_bias(const AttentionProblem& p, bool ticks, const AttentionGradient
       ticks_of.of_rows = a.rows[side], ticks_of.spans = a.spans[side];
       ticks_of.short_spans = a.short_spans[side];
     }
+  }
+  if (has_classes(from)) {
     a.steps = place(at.steps, a.steps), a.classes = place(at.classes, a.classes);
     b.steps = a.steps, b.classes = a.classes;
   }
@@ -253,7 +263,8 @@ Bias prepare_bias(const AttentionProblem& p, bool ticks, const AttentionGradient
     }
   }
   const std::int64_t rows = a.rows[0] == nullptr ? 0 : p.tokens + kRowsBehind;
-  const std::int64_t most = std::max({rows, a.zeroed_count / 4, a.entries[0], a.entries[1]});
+  const std::int64_t most =
+      std::max({rows, a.zeroed_count / 4, a.entries[0], a.entries[1], std::int64_t{a.classes != nullptr}});
   const std::int64_t blocks = (most + kThreads - 1) / kThreads;
   if (blocks > 0)
     launch("attention bias", prepare_kernel,

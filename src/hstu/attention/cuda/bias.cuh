@@ -37,6 +37,12 @@ __device__ __forceinline__ int bucket_of_far(const Bias& bias, std::int64_t dist
   }
   return begin;
 }
+// By the classes where there are some and the distance has 32 bits.
+__device__ __forceinline__ int bucket_of_any(const Bias& bias, std::int64_t distance) {
+  constexpr std::int64_t kMost = 2147483647;
+  return bias.classes != nullptr && distance < kMost ? bucket_of(bias, static_cast<std::int32_t>(distance))
+                                                     : bucket_of_far(bias, distance);
+}
 __device__ __forceinline__ std::int64_t distance_of(std::int64_t a, std::int64_t b) {
   const std::int64_t d = a - b;
   return d < 0 ? -d : d;

@@ -45,20 +45,21 @@ struct Bias {
   std::int32_t tables = 1;  // 1, or one for each head
   const std::int64_t* thresholds = nullptr;
   Ticks queries, keys;  // of_rows and spans: only where prepared (prepare_bias)
-  // Thresholds as 32 bits, and INT_MAX twice behind the last; for each class of distances (distance_class in
-  // bias.cuh) the number of thresholds up to its smallest, plus kSeveralThresholds if it has more than one,
-  // and the next threshold.
+  // Up to 1,024 thresholds as 32 bits, and INT_MAX twice behind the last; for each class of distances
+  // (distance_class in bias.cuh) the number of thresholds up to its smallest, plus kSeveralThresholds if it
+  // has more than one, and the next threshold. Null: there are more.
   const std::int32_t* steps = nullptr;
   const int2* classes = nullptr;
   ExactSums d_position, d_time;
 };
 
-// Bytes that prepare_bias needs: with `ticks` times, thresholds and halves of the tables, with `gradients`
-// the exact sums of both.
+// Bytes that prepare_bias needs: for thresholds, with `ticks` times and halves of the tables, with
+// `gradients` the exact sums of both.
 std::int64_t bias_bytes(const AttentionProblem& problem, bool ticks, bool gradients);
 
-// The bias of a problem that has one. Launches what writes `memory`: with `ticks` what kernels for tensor
-// cores read (every token must be a query), and zeros into the sums of the gradients that are not null.
+// The bias of a problem that has one. Launches what writes `memory`: classes of distances, with `ticks` what
+// kernels for tensor cores read (every token must be a query, and thresholds at most 1,024), and zeros into
+// the sums of the gradients that are not null.
 Bias prepare_bias(const AttentionProblem& problem, bool ticks, const AttentionGradients* gradients,
                   void* memory, cudaStream_t stream);
 

@@ -65,8 +65,9 @@ void launch_plain(const char* what, const AttentionProblem& p, const PlainRows& 
     launch_with(BiasedPlainArguments<T>{arguments, *bias});
 }
 
-// Calls body.template operator()<T, head size>(). Types of 16 bits have fewer sizes: they come here only
-// where no kernel for tensor cores takes the problem.
+// Calls body.template operator()<T, head size>(). Types of 16 bits come here only where no kernel for tensor
+// cores takes the problem: fp16 has fewer sizes, bf16 all up to 64, because models with small heads train in
+// it.
 template <typename Body>
 void with_plain_form(const AttentionProblem& p, const Body& body) {
   const auto with_half = [&]<typename T>() {
@@ -75,7 +76,11 @@ void with_plain_form(const AttentionProblem& p, const Body& body) {
     else
       body.template operator()<T, 256>();
   };
-  if (p.type == AttentionType::bf16)
+  if (p.type == AttentionType::bf16 && p.head_dim <= 16)
+    body.template operator()<__nv_bfloat16, 16>();
+  else if (p.type == AttentionType::bf16 && p.head_dim <= 32)
+    body.template operator()<__nv_bfloat16, 32>();
+  else if (p.type == AttentionType::bf16)
     with_half.template operator()<__nv_bfloat16>();
   else if (p.type == AttentionType::fp16)
     with_half.template operator()<__half>();

@@ -243,7 +243,7 @@ __device__ __forceinline__ void plain_meet(const float* tile, int token, int fir
         first[i] = sees[i] ? silu.slope * through_value : 0;
         if constexpr (OwnBias::kAny && kRole == PlainRole::query_gradient) {
           const int j = base + i * t.shares + t.share;
-          if (sees[i] && t.lane == 0) bias.add(token + j, static_cast<std::int64_t>(first_row) + j, first[i]);
+          if (sees[i] && t.lane == 0) bias.add(token + j, first[i]);
         }
       }
     }
