@@ -212,6 +212,32 @@ TEST(RetrievalTally, HasTheSameRanksInTheSameOrderForAnyNumberOfRanks) {
   }
 }
 
+TEST(CatalogueBlocks, AreReadOnceIfTheWholeCatalogueIsKept) {
+  const SmallCatalogue all;
+  const Ids expected = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
+  CatalogueScores counted = all.scores(16);
+  std::int64_t reads = 0;
+  counted.rows.read = [&reads, read = counted.rows.read](std::int64_t first, Tensor& to) {
+    ++reads;
+    read(first, to);
+  };
+  constexpr std::int64_t kBytes = kRankItems * kRankWidth * 4, kBlocks = 5;
+  for (const std::int64_t kept : {kBytes, kBytes - 1}) {
+    CatalogueBlocks blocks(counted, kept);
+    reads = 0;
+    for (int batch = 0; batch < 2; ++batch)
+      EXPECT_EQ(catalogue_ranks(blocks, rank_queries(), rank_targets(), one_rank()), expected);
+    EXPECT_EQ(reads, kept == kBytes ? kBlocks : 4 * kBlocks) << "twice for a batch";
+  }
+  RetrievalTally tally(counted, [](const Batch&) { return questions_of_rank(0, 1); });
+  reads = 0;
+  for (int batch = 0; batch < 2; ++batch) {
+    tally.add(Batch(), vectors_of_rank(0, 1), Stream());
+    EXPECT_EQ(tally.settle(Stream(), one_rank()), "");
+  }
+  EXPECT_EQ(reads, kBlocks) << "of an evaluation";
+}
+
 TEST(RetrievalTally, AVectorThatIsNotFiniteIsNamedOnAllRanksAndAddsNothing) {
   const SmallCatalogue all;
   run_ranks(2, [&](Communicator& comm) {

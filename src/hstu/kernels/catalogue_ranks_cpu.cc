@@ -54,6 +54,21 @@ std::int64_t count_excluded(const CatalogueQueries& queries, std::int64_t query,
 
 }  // namespace
 
+std::int64_t packed_items_size(std::int64_t n, std::int64_t width) {
+  return packed_size(width, n);
+}
+
+void pack_items(const CatalogueItems& items, float* packed) {
+  parallel_blocks(items.n, kTileItems, [&](std::int64_t begin, std::int64_t end) {
+    loops<float>().pack({.k = items.width,
+                         .n = end - begin,
+                         .b = items.rows + begin * items.width,
+                         .stride = items.width,
+                         .transposed = true,
+                         .packed = packed + begin * items.width});
+  });
+}
+
 void target_scores(const TargetScores& p, HostStream) {
   const std::int64_t width = p.items.width;
   const std::int64_t *const ids = p.items.ids, *const end = ids + p.items.n;

@@ -16,7 +16,14 @@ struct CatalogueItems {
   std::int64_t n = 0, width = 0;
   const float* rows = nullptr;        // (n, width)
   const std::int64_t* ids = nullptr;  // (n) ascending
+  // Of pack_items(), read on processors alone. Null: each call packs the rows itself.
+  const float* packed = nullptr;
 };
+
+// The rows as products on processors read them, for a block that several calls compare with queries.
+// packed (packed_items_size(n, width)), aligned to 64 bytes.
+std::int64_t packed_items_size(std::int64_t n, std::int64_t width);
+void pack_items(const CatalogueItems& items, float* packed);
 
 struct CatalogueQueries {
   std::int64_t n = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "hstu/base/threads.h"
 #include "hstu/kernels/catalogue_scores.h"
@@ -25,16 +26,11 @@ struct ScoreTile {
 // The rows of a block as products read them.
 class PackedItems {
  public:
-  explicit PackedItems(const CatalogueItems& items)
-      : items_(items), packed_(packed_size(items.width, items.n)) {
-    parallel_blocks(items.n, kTileItems, [&](std::int64_t begin, std::int64_t end) {
-      loops<float>().pack({.k = items_.width,
-                           .n = end - begin,
-                           .b = items_.rows + begin * items_.width,
-                           .stride = items_.width,
-                           .transposed = true,
-                           .packed = packed_.data() + begin * items_.width});
-    });
+  explicit PackedItems(const CatalogueItems& items) : items_(items) {
+    if (items_.packed != nullptr) return;
+    packed_here_.emplace(packed_items_size(items.n, items.width));
+    pack_items(items, packed_here_->data());
+    items_.packed = packed_here_->data();
   }
 
   std::int64_t tiles() const { return (items_.n + kTileItems - 1) / kTileItems; }
@@ -48,7 +44,7 @@ class PackedItems {
                              .k = items_.width,
                              .a = queries.vectors + first * items_.width,
                              .a_stride = items_.width,
-                             .b = packed_.data() + begin * items_.width,
+                             .b = items_.packed + begin * items_.width,
                              .packed_rows = items_.width,
                              .packed_columns = n,
                              .c = scores,
@@ -58,7 +54,7 @@ class PackedItems {
 
  private:
   CatalogueItems items_;
-  Scratch<float> packed_;
+  std::optional<Scratch<float>> packed_here_;
 };
 
 }  // namespace hstu::kernels

@@ -1,116 +1,23 @@
 #include "hstu/objective/catalogue_ranks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
-#include "hstu/device/built_with_cuda.h"
-#include "hstu/kernels/l2_normalise.h"
+#include "hstu/objective/on_device.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
 namespace {
-
-constexpr float kShortestItem = 1e-6F;  // an item's norm is at least this
-constexpr std::int64_t kNoItem = std::numeric_limits<std::int64_t>::max();
-
-// Calls body with the context's stream as its device's type.
-template <typename Body>
-void with_stream(const Context& context, const Body& body) {
-  if (context.device().is_host()) return body(HostStream{});
-  if constexpr (kBuiltWithCuda) body(context.cuda());
-}
-
-// Values on the device of the context.
-template <typename T>
-Tensor on_device(const std::vector<T>& values, const Context& context) {
-  const Tensor host = Tensor::from<T>({std::ssize(values)}, values);
-  return context.device().is_host() ? host : host.copy(context);
-}
 
 template <typename T>
 std::vector<T> values_of(const Tensor& tensor, const Context& context) {
   const Tensor host = tensor.to_host(context.stream);
   return {host.data<T>(), host.data<T>() + host.size()};
 }
-
-// Reads blocks of a rank's catalogue, as they are compared and where the context is; the latest stays.
-class CatalogueBlocks {
- public:
-  explicit CatalogueBlocks(const CatalogueScores& catalogue)
-      : catalogue_(catalogue), first_bad_(on_device(std::vector{kNoItem}, catalogue.context)) {
-    require(catalogue.rows.width >= 1 && catalogue.block_rows >= 1, "expected items of at least 1 number");
-    const Shape shape{std::min(catalogue.block_rows, catalogue.rows.size), catalogue.rows.width};
-    rows_ = Tensor::empty(shape, DType::f32, catalogue.context);
-    unit_ = Tensor::empty(shape, DType::f32, catalogue.context);
-    norm_ = Tensor::empty({shape.front()}, DType::f32, catalogue.context);
-  }
-
-  // visit(items, number of the first)
-  template <typename Visit>
-  void each(const Visit& visit) {
-    const CatalogueRows& rows = catalogue_.rows;
-    const bool on_host = catalogue_.context.device().is_host();
-    for (std::int64_t first = 0; first < rows.size; first += catalogue_.block_rows) {
-      const std::int64_t n = std::min(catalogue_.block_rows, rows.size - first);
-      if (first != held_) read(first, n);
-      visit(
-          kernels::CatalogueItems{.n = n,
-                                  .width = rows.width,
-                                  .rows = compared().data<float>(),
-                                  .ids = first + (on_host ? rows.ids : rows.device_ids.data<std::int64_t>())},
-          first);
-    }
-  }
-  // The same with all of a block in host memory.
-  template <typename Visit>
-  void each_on_host(const Visit& visit) {
-    each([&](kernels::CatalogueItems items, std::int64_t first) {
-      const Tensor rows = compared().row_range(0, items.n).to_host(catalogue_.context.stream);
-      items.rows = rows.data<float>();
-      items.ids = catalogue_.rows.ids + first;
-      visit(items);
-    });
-  }
-
-  // The first item with a value that is not finite; kNoItem: there is none among those read.
-  std::int64_t bad_item() const {
-    const Tensor first = first_bad_.to_host(catalogue_.context.stream);
-    const std::int64_t at = first.data<std::int64_t>()[0];
-    return at == kNoItem ? kNoItem : catalogue_.rows.ids[at];
-  }
-
- private:
-  const Tensor& compared() const { return catalogue_.unit ? unit_ : rows_; }
-
-  void read(std::int64_t first, std::int64_t n) {
-    Tensor block = rows_.row_range(0, n);
-    catalogue_.rows.read(first, block);
-    held_ = first;
-    with_stream(catalogue_.context, [&](auto stream) {
-      kernels::l2_normalise(kernels::L2Normalise<float>{.rows = n,
-                                                        .width = catalogue_.rows.width,
-                                                        .epsilon = kShortestItem,
-                                                        .x = rows_.data<float>(),
-                                                        .y = unit_.mutable_data<float>(),
-                                                        .norm = norm_.mutable_data<float>()},
-                            stream);
-      kernels::find_not_finite({.n = n,
-                                .first = first,
-                                .norms = norm_.data<float>(),
-                                .first_bad = first_bad_.mutable_data<std::int64_t>()},
-                               stream);
-    });
-  }
-
-  const CatalogueScores& catalogue_;
-  std::int64_t held_ = -1;
-  Tensor first_bad_;           // (1) i64
-  Tensor rows_, unit_, norm_;  // (n, E), (n, E), (n)
-};
 
 // Queries where the context is.
 struct QueriesOnDevice {
@@ -139,7 +46,7 @@ kernels::CatalogueQueries view(const CatalogueQueryList& queries, std::int64_t w
 
 void check_finite(const CatalogueBlocks& blocks, Communicator& comm) {
   std::vector<std::int64_t> bad;
-  if (blocks.bad_item() != kNoItem) bad.push_back(blocks.bad_item());
+  if (const std::optional<std::int64_t> item = blocks.bad_item()) bad.push_back(*item);
   bad = comm.all_gather(std::span<const std::int64_t>(bad));
   if (!bad.empty())
     throw NotFiniteError(fmt::format("the row of item {} has a value that is NaN, infinite or above 1e19",
@@ -148,16 +55,15 @@ void check_finite(const CatalogueBlocks& blocks, Communicator& comm) {
 
 }  // namespace
 
-std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, const CatalogueQueryList& queries,
+std::vector<std::int64_t> catalogue_ranks(CatalogueBlocks& blocks, const CatalogueQueryList& queries,
                                           const std::vector<std::int64_t>& targets, Communicator& comm) {
-  const Context& context = catalogue.context;
-  const QueriesOnDevice on(queries, catalogue);
+  const Context& context = blocks.catalogue().context;
+  const QueriesOnDevice on(queries, blocks.catalogue());
   require(std::ssize(targets) == on.view.n, "expected a target for each of {} queries, found {}", on.view.n,
           targets.size());
   const std::size_t n = targets.size();
   Tensor scores = Tensor::zeros({on.view.n}, DType::f32, context),
          found = Tensor::zeros({on.view.n}, DType::u8, context), ids = on_device(targets, context);
-  CatalogueBlocks blocks(catalogue);
   blocks.each([&](const kernels::CatalogueItems& items, std::int64_t /*first*/) {
     with_stream(context, [&](auto stream) {
       kernels::target_scores({.items = items,
@@ -197,6 +103,12 @@ std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, cons
   comm.all_reduce_sum(std::span(ranks));
   for (std::int64_t& rank : ranks) ++rank;
   return ranks;
+}
+
+std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, const CatalogueQueryList& queries,
+                                          const std::vector<std::int64_t>& targets, Communicator& comm) {
+  CatalogueBlocks blocks(catalogue);
+  return catalogue_ranks(blocks, queries, targets, comm);
 }
 
 namespace {

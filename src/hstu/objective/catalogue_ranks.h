@@ -1,30 +1,15 @@
-// Exact ranks of targets among all items, and the first K items, of queries: the catalogue is read in blocks,
-// and every rank has a part of it. Scores and order: kernels/catalogue_scores.h.
+// Exact ranks of targets among all items, and the first K items, of queries: every rank has a part of the
+// catalogue. Scores and order: kernels/catalogue_scores.h.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "hstu/comm/communicator.h"
-#include "hstu/device/stream.h"
 #include "hstu/kernels/catalogue_scores.h"
-#include "hstu/loss/catalogue_rows.h"
-#include "hstu/tensor/context.h"
+#include "hstu/objective/catalogue_blocks.h"
 
 namespace hstu {
-
-inline constexpr std::int64_t kGpuCatalogueBlock = 65536;  // items in memory at a time, on GPUs
-
-// How vectors are compared with the items of a catalogue. Where the context is on a GPU, it scores and
-// counts; a score has the bits of the same chain of sums on both, from items whose norms may differ in their
-// last bit.
-struct CatalogueScores {
-  CatalogueRows rows;              // of this rank
-  bool unit = true;                // items are divided by their norms
-  Context context = {};            // of the blocks that rows.read fills
-  std::int64_t block_rows = 8192;  // items that are in memory at a time; no result depends on it
-};
 
 // Q queries with vectors of the rows' width. Lists of excluded ids: ascending, each once.
 struct CatalogueQueryList {
@@ -37,6 +22,9 @@ struct CatalogueQueryList {
 // one and a smaller id. A target that no rank has comes behind all items. All ranks of `comm` give the same
 // queries and get the same ranks. Throws NotFiniteError for an item with a value that is not finite.
 std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, const CatalogueQueryList& queries,
+                                          const std::vector<std::int64_t>& targets, Communicator& comm);
+// The same of a catalogue that several calls read.
+std::vector<std::int64_t> catalogue_ranks(CatalogueBlocks& blocks, const CatalogueQueryList& queries,
                                           const std::vector<std::int64_t>& targets, Communicator& comm);
 
 // (Q) the first k items that are not excluded, fewer where there are fewer: the same for all divisions of the

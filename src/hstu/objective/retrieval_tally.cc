@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -89,12 +90,13 @@ void gather_rows(Asked& asked, Communicator& comm) {
 RetrievalTally::RetrievalTally(std::int64_t width, RankOf rank, QuestionsOf questions)
     : width_(width), rank_(std::move(rank)), questions_(std::move(questions)) {}
 
-RetrievalTally::RetrievalTally(CatalogueScores catalogue, QuestionsOf questions)
+RetrievalTally::RetrievalTally(const CatalogueScores& catalogue, QuestionsOf questions)
     : RetrievalTally(
           catalogue.rows.width,
-          [catalogue](std::vector<float> vectors, RetrievalQuestions asked, Communicator& comm) {
+          [blocks = std::make_shared<CatalogueBlocks>(catalogue, kKeptCatalogueBytes)](
+              std::vector<float> vectors, RetrievalQuestions asked, Communicator& comm) {
             const std::vector<std::int64_t> ranks = catalogue_ranks(
-                catalogue, {std::move(vectors), asked.excluded_offsets, std::move(asked.excluded)},
+                *blocks, {std::move(vectors), asked.excluded_offsets, std::move(asked.excluded)},
                 asked.target, comm);
             std::vector<TargetRank> found;
             found.reserve(ranks.size());

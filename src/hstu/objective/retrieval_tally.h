@@ -11,6 +11,9 @@
 
 namespace hstu {
 
+// A rank's catalogue of so many bytes is read once for an evaluation.
+inline constexpr std::int64_t kKeptCatalogueBytes = std::int64_t{1} << 30;
+
 // What the rows of a model's outputs ask for: R rows, each the vector of a user at the time of an event.
 struct RetrievalQuestions {
   std::vector<std::int64_t> user, position;  // (R) original user ids; the event whose item is asked for
@@ -52,8 +55,8 @@ class RetrievalTally final : public Tally {
 
   // `questions` are those of the rows of the outputs (R, width) of a batch.
   RetrievalTally(std::int64_t width, RankOf rank, QuestionsOf questions);
-  // Outputs are vectors, which are compared with the items of the catalogue.
-  RetrievalTally(CatalogueScores catalogue, QuestionsOf questions);
+  // Outputs are vectors, which are compared with the items of the catalogue: its rows stay the same.
+  RetrievalTally(const CatalogueScores& catalogue, QuestionsOf questions);
 
   void add(const Batch& batch, const Tensor& outputs, const Stream& compute) override;
   std::string settle(const Stream& stream, Communicator& comm) override;

@@ -1,0 +1,73 @@
+// The items of a rank's catalogue, block by block, as the vectors of queries are compared with them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hstu/kernels/catalogue_scores.h"
+#include "hstu/loss/catalogue_rows.h"
+#include "hstu/tensor/context.h"
+
+namespace hstu {
+
+inline constexpr std::int64_t kGpuCatalogueBlock = 65536;  // items of a block on GPUs
+
+// How vectors are compared with the items of a catalogue. Where the context is on a GPU, it scores and
+// counts; a score has the bits of the same chain of sums on both, from items whose norms may differ in their
+// last bit.
+struct CatalogueScores {
+  CatalogueRows rows;              // of this rank
+  bool unit = true;                // items are divided by their norms
+  Context context = {};            // of the blocks that rows.read fills
+  std::int64_t block_rows = 8192;  // items that are read at a time; no result depends on it
+};
+
+class CatalogueBlocks {
+ public:
+  // A catalogue whose V x E floats take at most `kept_bytes` is read once, by the first call of each(); of a
+  // larger one the latest block stays. What stays is normalised and, on processors, packed for products,
+  // which takes the same bytes once more. The rows must not change.
+  explicit CatalogueBlocks(CatalogueScores catalogue, std::int64_t kept_bytes = 0);
+
+  const CatalogueScores& catalogue() const { return catalogue_; }
+
+  // Calls visit(items, number of the first), where the context is, in the order of ids.
+  template <typename Visit>
+  void each(const Visit& visit) {
+    for (std::int64_t first = 0; first < catalogue_.rows.size; first += catalogue_.block_rows)
+      visit(block_at(first), first);
+  }
+  // Calls visit(items) with all of a block in host memory.
+  template <typename Visit>
+  void each_on_host(const Visit& visit) {
+    each([&](kernels::CatalogueItems items, std::int64_t first) {
+      const Tensor rows = blocks_[index_of(first)].rows.to_host(catalogue_.context.stream);
+      items.rows = rows.data<float>();
+      items.ids = catalogue_.rows.ids + first;
+      visit(items);
+    });
+  }
+
+  // The first item with a value that is not finite, of those that were read.
+  std::optional<std::int64_t> bad_item() const;
+
+ private:
+  struct Block {
+    std::int64_t first = -1;
+    Tensor rows;    // (n, E) as they are compared
+    Tensor packed;  // on processors
+  };
+  std::size_t index_of(std::int64_t first) const {
+    return static_cast<std::size_t>(first / catalogue_.block_rows) % blocks_.size();
+  }
+  kernels::CatalogueItems block_at(std::int64_t first);
+  void read(std::int64_t first, Block& block);
+
+  CatalogueScores catalogue_;
+  std::vector<Block> blocks_;  // all that stay
+  Tensor first_bad_;           // (1) i64
+};
+
+}  // namespace hstu
