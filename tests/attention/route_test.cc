@@ -257,57 +257,78 @@ TEST(AttentionRoute, ABiasTooLargeForAGpuIsRefused) {
   }
 }
 
-// Trap: a kernel that does not know a field of the problem leaves it out in silence.
-TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
-  const std::pair<const char*, void (*)(AttentionProblem&)> asked[] = {
-      {"cached keys",
-       [](AttentionProblem& p) {
-         static const std::int64_t offsets[2] = {};
-         static const std::int32_t pages[1] = {};
-         p.past = {.k = pages,
-                   .v = pages,
-                   .page_tokens = 1,
-                   .pasts = 1,
-                   .pages = pages,
-                   .page_offsets = offsets,
-                   .lengths = offsets,
-                   .past_of = pages};
-       }},
-      {"hidden keys", [](AttentionProblem& p) { p.mask.hidden_period = 3; }},
-      {"dropout of the weights", [](AttentionProblem& p) { p.dropout.rate = 0.5; }}};
-  for (const AttentionDevice device : {AttentionDevice{9, 0, 132}, {8, 0, 108}, {7, 5, 40}}) {
-    for (const bool few : {false, true}) {
-      for (const auto& [words, change] : asked) {
-        static const std::int64_t offsets[2] = {};
-        AttentionProblem p;
-        p.samples = 1, p.heads = 2, p.head_dim = 64, p.offsets = offsets;
-        if (few) p.query_offsets = offsets;
-        EXPECT_NO_THROW(choose_attention(p, device));
-        change(p);
-        try {
-          choose_attention(p, device);
-          ADD_FAILURE() << words;
-        } catch (const Error& error) {
-          EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+// A problem with cached keys, of which the pointers are read by nothing.
+CachedKeys any_past() {
+  static const std::int64_t offsets[2] = {};
+  static const std::int32_t pages[1] = {};
+  return {.k = pages,
+          .v = pages,
+          .page_tokens = 1,
+          .pasts = 1,
+          .pages = pages,
+          .page_offsets = offsets,
+          .lengths = offsets,
+          .past_of = pages};
+}
+
+// What the kernels that work pair by pair compute, by either function of the scores.
+constexpr void (*kByPairs[])(AttentionProblem&) = {
+    [](AttentionProblem& p) { p.score = ScoreFunction::softmax; },
+    [](AttentionProblem& p) { p.mask.hidden_period = 3; }, [](AttentionProblem& p) { p.past = any_past(); },
+    [](AttentionProblem& p) { p.dropout.rate = 0.5; }};
+
+TEST(AttentionRoute, WhatIsComputedPairByPairHasAKernelOfItsOwn) {
+  static const std::int64_t offsets[2] = {};
+  for (const AttentionDevice device : {kHopper, AttentionDevice{8, 0, 108}, AttentionDevice{7, 5, 40}}) {
+    for (const AttentionType type : {AttentionType::bf16, AttentionType::fp32}) {
+      for (const bool few : {false, true}) {
+        AttentionProblem all;
+        all.type = type, all.samples = 1, all.heads = 2, all.head_dim = 64, all.offsets = offsets;
+        if (few) all.query_offsets = offsets;
+        for (const auto change : kByPairs) {
+          AttentionProblem p = all;
+          change(p), change(all);
+          EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::softmax);
+          p.kernels = AttentionChoice::plain;
+          EXPECT_EQ(choose_attention(p, device).backward, AttentionKernel::softmax);
         }
-        p.type = AttentionType::fp32;
-        EXPECT_EQ(choose_attention(p, kHost).forward, AttentionKernel::cpu) << words;
+        EXPECT_EQ(choose_attention(all, device).backward, AttentionKernel::softmax);
       }
     }
   }
 }
 
-TEST(AttentionRoute, ASoftmaxHasAKernelOfItsOwn) {
-  for (const AttentionDevice device : {kHopper, AttentionDevice{8, 0, 108}, AttentionDevice{7, 5, 40}}) {
-    for (const AttentionType type : {AttentionType::bf16, AttentionType::fp32}) {
+// Trap: a kernel that does not know a field of the problem leaves it out in silence.
+TEST(AttentionRoute, WhatNoKernelForGpusComputesIsRefusedByName) {
+  static const float table[3] = {};
+  const std::pair<const char*, void (*)(AttentionProblem&)> refused[] = {
+      {"a relative bias",
+       [](AttentionProblem& p) {
+         p.bias.position_table = table, p.bias.positions = 2;
+         p.mask.hidden_period = 3;
+       }},
+      {"a relative bias",
+       [](AttentionProblem& p) {
+         p.bias.position_table = table, p.bias.positions = 2;
+         p.past = any_past();
+       }},
+      {"cached keys", [](AttentionProblem& p) { p.row_stable = true, p.past = any_past(); }},
+      {"softmax scores", [](AttentionProblem& p) { p.row_stable = true, p.score = ScoreFunction::softmax; }},
+      {"attention = \"mma\": the mma kernels do not compute hidden keys; use auto",
+       [](AttentionProblem& p) { p.kernels = AttentionChoice::mma, p.mask.hidden_period = 3; }}};
+  for (const AttentionDevice device : {kHopper, AttentionDevice{8, 0, 108}}) {
+    for (const auto& [words, change] : refused) {
       AttentionProblem p = routed_problem();
-      p.type = type;
-      p.score = ScoreFunction::softmax;
-      EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::softmax);
-      p.dropout.rate = 0.5;
-      EXPECT_EQ(choose_attention(p, device).backward, AttentionKernel::softmax);
-      p.mask.hidden_period = 3;
-      EXPECT_THROW(choose_attention(p, device), Error);
+      EXPECT_NO_THROW(choose_attention(p, device));
+      change(p);
+      try {
+        choose_attention(p, device);
+        ADD_FAILURE() << words;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr(words));
+      }
+      p.type = AttentionType::fp32, p.kernels = AttentionChoice::automatic;
+      EXPECT_EQ(choose_attention(p, kHost).forward, AttentionKernel::cpu) << words;
     }
   }
 }

@@ -122,8 +122,8 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
   return {shape, offsets.back(), query_offsets.back()};
 }
 
-// Of operations that the host alone has: attention with a bias, by SiLU and by softmax with dropout, with
-// hidden keys.
+// Of operations that the host alone has: attention with a bias and hidden keys, by SiLU and by softmax with
+// dropout.
 inline std::vector<OpCase> host_op_cases() {
   const CaseSize size;
   std::vector<OpCase> cases;
@@ -153,19 +153,6 @@ inline std::vector<OpCase> host_op_cases() {
                        return ops::attention(tape, v[0], v[1], v[2], with_tables);
                      }});
   }
-  cases.push_back(
-      {"rms_norm",
-       {random_tensor({9, 6}, DType::f64, 1), random_tensor({6}, DType::f64, 2)},
-       [](Tape& tape, const std::vector<Variable>& v) { return ops::rms_norm(tape, v[0], v[1], 1e-5); }});
-  // Two of three heads' columns.
-  const Tensor positions = ops::row_index({0, 1, 5, 30, 2});
-  cases.push_back(
-      {"rotary",
-       {random_tensor({5, 12}, DType::f64, 1)},
-       [positions](Tape& tape, const std::vector<Variable>& v) {
-         const Variable turned = ops::rotary(tape, {v[0], 4, 8}, positions, 4, 100);
-         return ops::concat_columns(tape, {turned, ops::rotary(tape, {v[0], 0, 4}, positions, 4, 9)});
-       }});
   return cases;
 }
 
@@ -267,6 +254,17 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                        return ops::attention(t, v[0], v[1], v[2], shape);
                      }});
   }
+  for (const ScoreFunction score : {ScoreFunction::silu, ScoreFunction::softmax}) {
+    JaggedShape jagged = jagged_shape(s, -1, type, context);
+    jagged.attention.score = score;
+    jagged.attention.mask.hidden_period = 4, jagged.attention.mask.hidden_phase = 3;
+    jagged.attention.dropout = {0.3, 17, random_names(jagged.queries, 12).copy(context)};
+    cases.push_back({score == ScoreFunction::silu ? "attention_hidden" : "attention_softmax_hidden",
+                     {x({jagged.queries, w}, 1), x({jagged.tokens, w}, 2), x({jagged.tokens, w}, 3)},
+                     [shape = jagged.attention](Tape& t, Inputs v) {
+                       return ops::attention(t, v[0], v[1], v[2], shape);
+                     }});
+  }
   // As in a layer: the operations read columns of one variable, and each gives a part of its gradient.
   const JaggedShape every = jagged_shape(s, -1, type, context);
   cases.push_back(
@@ -328,6 +326,16 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
   cases.push_back({"l2_normalise", {x({tokens, h}, 1)}, [](Tape& t, Inputs v) {
                      return ops::l2_normalise(t, v[0], 1e-6);
                    }});
+  cases.push_back({"rms_norm", {x({tokens, h}, 1), x({h}, 2)}, [](Tape& t, Inputs v) {
+                     return ops::rms_norm(t, v[0], v[1], 1e-5);
+                   }});
+  // Two of three heads' columns, then those of the other one.
+  const Tensor positions = random_index(tokens, 50, 10).copy(context);
+  cases.push_back(
+      {"rotary", {x({tokens, 6 * s.head_dim}, 1)}, [positions, d = 2 * s.head_dim](Tape& t, Inputs v) {
+         const Variable turned = ops::rotary(t, {v[0], d, 2 * d}, positions, d, 100);
+         return ops::concat_columns(t, {turned, ops::rotary(t, {v[0], 0, d}, positions, d, 9)});
+       }});
   cases.push_back({"recomputed", {x({tokens, n}, 1), x({n, n}, 2), x({n}, 3)}, [](Tape& t, Inputs v) {
                      return t.recompute(
                          [&t, v] { return ops::multiply(t, ops::linear(t, v[0], v[1], v[2]), v[0]); });
@@ -364,7 +372,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear_columns", "aws"}, {"linear_residual", "awa"},  {"grouped_linear", "aws"},
       {"layer_norm", "ass"},     {"swish_layer_norm", "ass"}, {"gate", "aass"},
       {"gate_product", "aass"},  {"gated_attention", "ass"},  {"silu_attention", "aws"},
-      {"action_rows", "ww"},     {"recomputed", "aws"}};
+      {"action_rows", "ww"},     {"recomputed", "aws"},       {"rms_norm", "as"}};
   for (OpCase& c : cases) {
     if (c.roles.empty())
       c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hstu/attention/head_slice.h"
+#include "hstu/attention/hidden_keys.h"
 #include "hstu/attention/mask.h"
 #include "hstu/attention/problem.h"
 #include "hstu/base/error.h"
@@ -93,15 +94,9 @@ class HeadOfSample {
   // Without hidden keys.
   void add_visible(std::int32_t token, std::int64_t begin, std::int64_t end,
                    std::vector<KeyRun>& runs) const {
-    const std::int64_t period = p_.mask.hidden_period, phase = p_.mask.hidden_phase;
-    // Of a token behind the contexts; those before the first hidden key have a period of their own.
-    const auto period_of = [&](std::int64_t n) { return (n - phase + period) / period; };
-    for (std::int64_t j = begin; j < end; ++j) {
-      const std::int64_t n = j - mask_.c;
-      const bool hidden =
-          n >= 0 && n % period == phase && (token < mask_.c || period_of(token - mask_.c) != period_of(n));
-      if (!hidden) add_run(j, j + 1, runs);
-    }
+    const HiddenKeys hidden{p_.mask.hidden_period, p_.mask.hidden_phase};
+    for (std::int64_t j = begin; j < end; ++j)
+      if (!hidden.hide(mask_.c, token, static_cast<std::int32_t>(j))) add_run(j, j + 1, runs);
   }
 
   Matrix<const T> own(const std::vector<T>& rows) const { return {rows.data(), p_.head_dim}; }

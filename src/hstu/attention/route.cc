@@ -78,11 +78,17 @@ AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& de
   return {AttentionKernel::hopper, AttentionKernel::hopper, why, hopper_forward_cluster(p)};
 }
 
+// Whether a problem asks for what is computed pair by pair on a GPU.
+bool is_by_pairs(const AttentionProblem& p) {
+  return p.score == ScoreFunction::softmax || p.past.any() || p.mask.hidden_period > 0 || p.dropout.rate > 0;
+}
+
 // The route of a problem on a GPU by its sizes.
 AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& device) {
   const bool on_cuda_cores = p.kernels == AttentionChoice::automatic || p.kernels == AttentionChoice::plain;
-  if (p.score == ScoreFunction::softmax && on_cuda_cores)
-    return {AttentionKernel::softmax, AttentionKernel::softmax, "kernels for a softmax"};
+  if (on_cuda_cores && is_by_pairs(p))
+    return {AttentionKernel::softmax, AttentionKernel::softmax,
+            "kernels for a softmax, hidden or cached keys and dropout"};
   if (p.kernels != AttentionChoice::automatic) return chosen_route(p, device);
   if (p.query_offsets != nullptr) {
     const std::string other = not_for_few_queries(p);
@@ -114,19 +120,20 @@ AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& de
 
 // The sums of the other kernels for GPUs are divided by where a row is in its sample, and by how many there
 // are.
-constexpr KernelSupport kSupport[] = {{.kernel = AttentionKernel::cpu,
-                                       .softmax = true,
-                                       .bias = true,
-                                       .past = true,
-                                       .hidden_keys = true,
-                                       .row_stable = true,
-                                       .dropout = true},
-                                      {.kernel = AttentionKernel::hopper, .bias = true},
-                                      {.kernel = AttentionKernel::mma, .bias = true},
-                                      {.kernel = AttentionKernel::few_queries},
-                                      {.kernel = AttentionKernel::plain, .bias = true},
-                                      {.kernel = AttentionKernel::softmax, .softmax = true, .dropout = true},
-                                      {.kernel = AttentionKernel::single_rows, .row_stable = true}};
+constexpr KernelSupport kSupport[] = {
+    {.kernel = AttentionKernel::cpu,
+     .softmax = true,
+     .bias = true,
+     .past = true,
+     .hidden_keys = true,
+     .row_stable = true,
+     .dropout = true},
+    {.kernel = AttentionKernel::hopper, .bias = true},
+    {.kernel = AttentionKernel::mma, .bias = true},
+    {.kernel = AttentionKernel::few_queries},
+    {.kernel = AttentionKernel::plain, .bias = true},
+    {.kernel = AttentionKernel::softmax, .softmax = true, .past = true, .hidden_keys = true, .dropout = true},
+    {.kernel = AttentionKernel::single_rows, .row_stable = true}};
 
 }  // namespace
 
@@ -174,8 +181,12 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
   backward.row_stable = false;
   std::string missing = missing_support(p, route.forward);
   if (missing.empty()) missing = missing_support(backward, route.backward);
-  check(missing.empty(), "attention: no kernel for GPUs computes {}: use the host (device = \"host\")",
-        missing);
+  if (!missing.empty() && p.kernels != AttentionChoice::automatic)
+    fail_usage("attention = \"{}\": the {} kernels do not compute {}; use auto",
+               word_of(kAttentionChoices, p.kernels), to_string(route.forward), missing);
+  check(missing.empty(),
+        "attention: the {} kernels for GPUs do not compute {}: use the host (device = \"host\")",
+        to_string(route.forward), missing);
   return route;
 }
 

@@ -24,7 +24,7 @@ enum class AttentionKernel {
   mma,          // mma.sync, no atomics: compute capability 8.0 and later
   few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
-  softmax,      // the same with softmax scores, and dropout of the weights
+  softmax,      // the same pair by pair: softmax scores, hidden keys, cached keys, dropout of the weights
   single_rows,  // the same, forward alone, a row by itself: row_stable
 };
 

@@ -105,6 +105,9 @@ void swish_layer_norm_backward(const auto& p, DryStream stream) {
 void gate_backward(const auto& p, DryStream stream) {
   dry::take_norm_sums(p, stream);
 }
+void rms_norm_backward(const auto& p, DryStream stream) {
+  dry::take_norm_sums(p, stream);
+}
 void scatter_add(const auto& all, DryStream stream) {
   for (const auto& p : all) {
     if (p.drows.to == nullptr) continue;
@@ -154,6 +157,7 @@ void binary_cross_entropy_backward(const auto&, DryStream) {}
 void concat_columns(const auto&, DryStream) {}
 void concat_columns_backward(const auto&, DryStream) {}
 void convert(const auto&, DryStream) {}
+void copy_rows(const auto&, DryStream) {}
 void gate(const auto&, DryStream) {}
 void find_ids(const auto&, DryStream) {}
 void gather_rows(const auto&, DryStream) {}
@@ -172,6 +176,8 @@ void own_logits(const auto&, DryStream) {}
 void pass_gradient(const auto&, DryStream) {}
 void position_gradients(const auto&, DryStream) {}
 void rescale_softmax(const auto&, DryStream) {}
+void rms_norm(const auto&, DryStream) {}
+void rotary(const auto&, DryStream) {}
 void row_gradients(const auto&, DryStream) {}
 void sampled_logits(const auto&, DryStream) {}
 void sampled_loss_backward(const auto&, DryStream) {}

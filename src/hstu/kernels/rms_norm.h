@@ -33,6 +33,10 @@ struct RmsNormBackward {
 template <typename T>
 void rms_norm(const RmsNorm<T>& p, HostStream);
 template <typename T>
+void rms_norm(const RmsNorm<T>& p, CudaStream);
+template <typename T>
 void rms_norm_backward(const RmsNormBackward<T>& p, HostStream);
+template <typename T>
+void rms_norm_backward(const RmsNormBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -24,5 +24,7 @@ struct Rotary {
 
 template <typename T>
 void rotary(const Rotary<T>& p, HostStream);
+template <typename T>
+void rotary(const Rotary<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

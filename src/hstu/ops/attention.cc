@@ -5,6 +5,7 @@
 #include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/kernels/activation.h"
+#include "hstu/kernels/copy_rows.h"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/ops/op.h"
 
@@ -211,15 +212,16 @@ void check_shape(const AttentionShape& shape, const Columns& q, const Columns& k
           k.width(), v.rows(), v.width(), shape.heads, shape.head_dim);
 }
 
-// On the host, the only device that reads a past.
-void keep(const Columns& x, const AttentionKept& kept, Tensor to) {
-  with_float_type(x.variable.value().dtype(), [&]<typename T>() {
-    const auto* const tokens = kept.tokens.data<std::int32_t>();
-    const auto* const slots = kept.slots.data<std::int64_t>();
-    T* const rows = to.mutable_data<T>();
-    for (std::int64_t i = 0; i < kept.tokens.size(); ++i)
-      std::copy_n(x.data<T>() + tokens[i] * x.stride(), x.width(), rows + slots[i] * x.width());
-  });
+template <typename T, typename DeviceStream>
+void keep(const Columns& x, const AttentionKept& kept, Tensor to, DeviceStream stream) {
+  kernels::copy_rows(kernels::CopyRows<T>{.rows = kept.tokens.size(),
+                                          .width = x.width(),
+                                          .x = x.data<T>(),
+                                          .x_stride = x.stride(),
+                                          .from = kept.tokens.data<std::int32_t>(),
+                                          .to = kept.slots.data<std::int64_t>(),
+                                          .y = to.mutable_data<T>()},
+                     stream);
 }
 
 }  // namespace
@@ -229,17 +231,17 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   check_shape(shape, q, k, v);
   const Context& context = tape.context();
   check_devices<Operation::attention>(context, q.variable, k.variable, v.variable, shape.offsets,
-                                      shape.query_offsets, shape.sample_scale, shape.contexts, shape.targets);
+                                      shape.query_offsets, shape.sample_scale, shape.contexts, shape.targets,
+                                      shape.past.k, shape.past.pages, shape.past.past_of, shape.kept.k,
+                                      shape.kept.tokens);
   const DType type = q.variable.value().dtype();
   Tensor o = Tensor::empty({q.rows(), q.width()}, type, context);
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
     forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
+    if (!shape.kept.tokens.defined()) return;
+    keep<T>(k, shape.kept, shape.kept.k, stream);
+    keep<T>(v, shape.kept, shape.kept.v, stream);
   });
-  if (shape.kept.tokens.defined()) {
-    require(context.device().is_host(), "attention: keys are kept on the host alone");
-    keep(k, shape.kept, shape.kept.k);
-    keep(v, shape.kept, shape.kept.v);
-  }
   auto differentiate = [=](const Tensor& d_o) {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);

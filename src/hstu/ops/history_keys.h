@@ -18,8 +18,9 @@ struct HistoryKeys {
   ops::AttentionPast past;  // without k and v; undefined past_of: no sample has one
   Tensor tokens, slots;     // of ops::AttentionKept
 
-  // Of the next pass, which has `count` tokens: keeps all of them, in rows from `first` on.
-  void keep(std::int64_t first, std::int64_t count);
+  // Of the next pass, which has `count` tokens and is on the context's device: keeps all of them, in rows
+  // from `first` on.
+  void keep(std::int64_t first, std::int64_t count, const Context& context);
 
   // Gives a layer's attention its past and the place of its keys.
   void attach(std::size_t layer, ops::AttentionShape& shape) const {

@@ -5,9 +5,6 @@
 
 namespace hstu::ops {
 
-template <>
-inline constexpr bool kHasGpuKernels<Operation::rms_norm> = false;
-
 Variable rms_norm(Tape& tape, const Variable& x, const Variable& weight, double epsilon) {
   const std::int64_t m = x.rows(), n = x.cols();
   require(weight.value().size() == n, "rms_norm: expected a weight of {}, found {}", n,

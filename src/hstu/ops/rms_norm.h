@@ -5,7 +5,7 @@
 
 namespace hstu::ops {
 
-// y (M, N) = x (M, N) / its root mean square * weight (N), by rows. On the host alone.
+// y (M, N) = x (M, N) / its root mean square * weight (N), by rows.
 Variable rms_norm(Tape& tape, const Variable& x, const Variable& weight, double epsilon);
 
 }  // namespace hstu::ops

@@ -5,9 +5,6 @@
 
 namespace hstu::ops {
 
-template <>
-inline constexpr bool kHasGpuKernels<Operation::rotary> = false;
-
 Variable rotary(Tape& tape, const Columns& x, const Tensor& position, std::int64_t head_dim, double base) {
   const std::int64_t rows = x.rows(), width = x.width();
   require(head_dim > 0 && head_dim % 2 == 0 && width % head_dim == 0 && position.size() == rows,

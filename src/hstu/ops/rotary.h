@@ -7,8 +7,7 @@
 
 namespace hstu::ops {
 
-// y (T, W) from columns x (T, W) of heads of the even width head_dim, turned by position (T) i32. On the host
-// alone.
+// y (T, W) from columns x (T, W) of heads of the even width head_dim, turned by position (T) i32.
 Variable rotary(Tape& tape, const Columns& x, const Tensor& position, std::int64_t head_dim, double base);
 
 }  // namespace hstu::ops

@@ -15,11 +15,19 @@ struct SampleRows {
 
 struct PlainPlace {
   bool found;
+  int sample;
   int begin;  // the tile's first row, of those of the sample
   SampleRows keys, queries;
   SampleMask mask;
   float scale;
 };
+
+// The mask of a sample of n tokens.
+__device__ inline SampleMask mask_of(const Samples& s, int sample, int n) {
+  const std::int32_t contexts = s.contexts != nullptr ? s.contexts[sample] : 0,
+                     targets = s.targets != nullptr ? s.targets[sample] : 0;
+  return sample_mask(n, contexts, targets, s.group, s.left, s.right);
+}
 
 // Sample s has the blocks from offsets[s] / kRows + s on: at least as many as it has tiles of kRows rows, and
 // all samples together rows / kRows + samples.
@@ -49,16 +57,15 @@ __device__ PlainPlace plain_place(const Samples& s, const std::int64_t* query_of
   const std::int64_t keys = s.offsets[sample], keys_end = s.offsets[sample + 1],
                      queries = query_offsets[sample], queries_end = query_offsets[sample + 1],
                      tile = block - first_block<kRows>(offsets, sample);
-  const std::int32_t contexts = s.contexts != nullptr ? s.contexts[sample] : 0,
-                     targets = s.targets != nullptr ? s.targets[sample] : 0;
   const float scale = s.scale != nullptr ? s.scale[sample] : 1.0f;
   const int n = static_cast<int>(keys_end - keys), n_queries = static_cast<int>(queries_end - queries);
   const int rows = of_keys ? n : n_queries;
+  place.sample = sample;
   place.found = n_queries <= n && tile * kRows < rows;  // more queries than tokens are not valid
   place.begin = static_cast<int>(tile) * kRows;
   place.keys = {static_cast<int>(keys), 0, n};
   place.queries = {static_cast<int>(queries), n - n_queries, n_queries};
-  place.mask = sample_mask(n, contexts, targets, s.group, s.left, s.right);
+  place.mask = mask_of(s, sample, n);
   place.scale = s.common_scale * scale;
   return place;
 }

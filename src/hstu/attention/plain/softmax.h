@@ -1,5 +1,5 @@
-// Attention with a softmax over the keys of a query, and dropout of its weights, for any head size and any
-// strides in fp32, bf16 and fp16, without atomics.
+// Attention pair by pair: a softmax over the keys of a query or SiLU, dropout of the weights, hidden keys,
+// and cached keys, for any head size and any strides in fp32, bf16 and fp16, without atomics.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -20,6 +20,20 @@ struct SoftmaxMemory {
   }
 };
 
+// The weight of a pair, and the gradient of its score.
+struct SoftmaxPair {
+  float weight = 0, slope = 0;
+};
+// `slope`: of the weight.
+__device__ SoftmaxPair softmax_pair(bool is_silu, float score, float slope, const SoftmaxRow& row) {
+  if (is_silu) {
+    const Silu silu = softmax_silu(score);
+    return {silu.value, silu.slope * slope};
+  }
+  const float weight = expf(score - row.log_sum);
+  return {weight, weight * (slope - row.mean)};
+}
+
 // dQ, and the numbers of each query that the other launch needs: own q and dO, other k and v.
 template <typename T, int kD>
 __global__ void __launch_bounds__(kPlainThreads) query_gradients(const SoftmaxArguments<T> a) {
@@ -35,37 +49,39 @@ __global__ void __launch_bounds__(kPlainThreads) query_gradients(const SoftmaxAr
   // Calls body(e, the lane's key is seen, its score, the slope of its weight) for the warp's rows.
   const auto for_keys = [&](const auto& body) {
     block.for_tiles([&](int begin, int count) {
-      const std::int64_t first = static_cast<std::int64_t>(block.place.keys.first_row) + begin;
-      softmax_fill<kSoftmaxOther, kD>(m.other[0], a.k, first, count, head, a.head_dim);
-      softmax_fill<kSoftmaxOther, kD>(m.other[1], a.v, first, count, head, a.head_dim);
+      block.fill_keys<kD>(m.other[0], a.k, a.past, a.past.k, begin, count, a.head_dim);
+      block.fill_keys<kD>(m.other[1], a.v, a.past, a.past.v, begin, count, a.head_dim);
       __syncthreads();
 #pragma unroll
       for (int e = 0; e < kSoftmaxEach; ++e) {
         const int r = SoftmaxBlock::warp_row(e), key = begin + lane;
-        const bool sees = lane < count && block.seen(r).contains(key);
+        const bool sees = lane < count && block.sees(r, key);
         float slope = m.dot(1, r);
         if (sees) slope *= dropout.factor(dropout.row(block.first + r), key);
         body(e, sees, a.alpha * m.dot(0, r), slope);
       }
     });
   };
-  RunningSoftmax running[kSoftmaxEach];
-  float mean[kSoftmaxEach] = {};
-  for_keys([&](int e, bool sees, float score, float slope) {
-    float before;
-    const float weight = running[e].take(sees ? score : -INFINITY, before);
-    mean[e] = mean[e] * before + softmax_warp_sum(sees ? weight * slope : 0.0f);
-  });
   SoftmaxRow row[kSoftmaxEach];
+  if (a.silu == 0) {
+    RunningSoftmax running[kSoftmaxEach];
+    float mean[kSoftmaxEach] = {};
+    for_keys([&](int e, bool sees, float score, float slope) {
+      float before;
+      const float weight = running[e].take(sees ? score : -INFINITY, before);
+      mean[e] = mean[e] * before + softmax_warp_sum(sees ? weight * slope : 0.0f);
+    });
 #pragma unroll
-  for (int e = 0; e < kSoftmaxEach; ++e) {
-    const int r = SoftmaxBlock::warp_row(e);
-    row[e] = {running[e].log_sum(), running[e].sum > 0 ? mean[e] / running[e].sum : 0.0f};
-    if (r < block.rows && lane == 0) a.rows[(block.first + r) * a.samples.heads + head] = row[e];
+    for (int e = 0; e < kSoftmaxEach; ++e) {
+      const int r = SoftmaxBlock::warp_row(e);
+      row[e] = {running[e].log_sum(), running[e].sum > 0 ? mean[e] / running[e].sum : 0.0f};
+      if (r < block.rows && lane == 0) a.rows[(block.first + r) * a.samples.heads + head] = row[e];
+    }
   }
   SoftmaxSums<kD> sums[kSoftmaxEach];
   for_keys([&](int e, bool sees, float score, float slope) {
-    sums[e].add(sees ? expf(score - row[e].log_sum) * (slope - row[e].mean) : 0.0f, m.other[0]);
+    const SoftmaxPair pair = sees ? softmax_pair(a.silu != 0, score, slope, row[e]) : SoftmaxPair();
+    sums[e].add(pair.slope, m.other[0]);
   });
 #pragma unroll
   for (int e = 0; e < kSoftmaxEach; ++e) {
@@ -95,26 +111,25 @@ __global__ void __launch_bounds__(kPlainThreads) key_gradients(const SoftmaxArgu
     softmax_fill<kSoftmaxOther, kD>(m.other[0], a.q, first, count, head, a.head_dim);
     softmax_fill<kSoftmaxOther, kD>(m.other[1], a.d_o, first, count, head, a.head_dim);
     __syncthreads();
-    SoftmaxRow row{0, 0};
+    SoftmaxRow row;
     std::uint64_t dropout_row = 0;
     if (lane < count) {
-      row = a.rows[query * a.samples.heads + head];
+      if (a.silu == 0) row = a.rows[query * a.samples.heads + head];
       dropout_row = dropout.row(query);
     }
 #pragma unroll
     for (int e = 0; e < kSoftmaxEach; ++e) {
       const int r = SoftmaxBlock::warp_row(e);
-      const bool sees = lane < count && block.seen(r).contains(queries.from + begin + lane);
+      const bool sees = lane < count && block.sees(r, queries.from + begin + lane);
       const float score = a.alpha * m.dot(0, r), through_value = m.dot(1, r);
-      float weight = 0, slope = 0;
+      SoftmaxPair pair;
       if (sees) {
         const float factor = dropout.factor(dropout_row, block.token + r);
-        weight = expf(score - row.log_sum);
-        slope = weight * (through_value * factor - row.mean);
-        weight *= factor;
+        pair = softmax_pair(a.silu != 0, score, through_value * factor, row);
+        pair.weight *= factor;
       }
-      of_keys[e].add(slope, m.other[0]);
-      of_values[e].add(weight, m.other[1]);
+      of_keys[e].add(pair.slope, m.other[0]);
+      of_values[e].add(pair.weight, m.other[1]);
     }
   });
 #pragma unroll

@@ -19,17 +19,19 @@ __global__ void __launch_bounds__(kPlainThreads) outputs(const SoftmaxArguments<
   RunningSoftmax running[kSoftmaxEach];
   SoftmaxSums<kD> sums[kSoftmaxEach];
   block.for_tiles([&](int begin, int count) {
-    const std::int64_t first = static_cast<std::int64_t>(block.place.keys.first_row) + begin;
-    softmax_fill<kSoftmaxOther, kD>(keys, a.k, first, count, head, a.head_dim);
-    softmax_fill<kSoftmaxOther, kD>(values, a.v, first, count, head, a.head_dim);
+    block.fill_keys<kD>(keys, a.k, a.past, a.past.k, begin, count, a.head_dim);
+    block.fill_keys<kD>(values, a.v, a.past, a.past.v, begin, count, a.head_dim);
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < kSoftmaxEach; ++e) {
       const int r = SoftmaxBlock::warp_row(e), key = begin + lane;
-      const bool sees = lane < count && block.seen(r).contains(key);
+      const bool sees = lane < count && block.sees(r, key);
       const float score = a.alpha * softmax_dot<kD>(own + r * Layout::kStride, keys + lane * Layout::kStride);
-      float before;
-      float weight = running[e].take(sees ? score : -INFINITY, before);
+      float before = 1, weight = 0;
+      if (a.silu == 0)
+        weight = running[e].take(sees ? score : -INFINITY, before);
+      else if (sees)
+        weight = softmax_silu(score).value;
       if (sees) weight *= dropout.factor(dropout.row(block.first + r), key);
       sums[e].scale(before);
       sums[e].add(weight, values);
@@ -39,7 +41,7 @@ __global__ void __launch_bounds__(kPlainThreads) outputs(const SoftmaxArguments<
   for (int e = 0; e < kSoftmaxEach; ++e) {
     const int r = SoftmaxBlock::warp_row(e);
     if (r >= block.rows) continue;
-    const float factor = running[e].sum > 0 ? block.place.scale / running[e].sum : 0.0f;
+    const float sum = a.silu == 0 ? running[e].sum : 1.0f, factor = sum > 0 ? block.place.scale / sum : 0.0f;
     sums[e].write(a.o.at(block.first + r, head), a.head_dim, factor, false);
   }
 }

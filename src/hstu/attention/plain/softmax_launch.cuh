@@ -11,6 +11,17 @@ Rows<T> softmax_rows(const AttentionRows& rows) {
 }
 
 template <typename T>
+SoftmaxPast<T> softmax_past(const CachedKeys& past) {
+  return {.k = rows_of<T>({past.k, past.row_stride, past.head_stride}),
+          .v = rows_of<T>({past.v, past.row_stride, past.head_stride}),
+          .page_tokens = static_cast<std::int32_t>(past.page_tokens),
+          .pages = past.pages,
+          .page_offsets = past.page_offsets,
+          .lengths = past.lengths,
+          .past_of = past.any() ? past.past_of : nullptr};
+}
+
+template <typename T>
 SoftmaxArguments<T> softmax_arguments(const AttentionProblem& p) {
   return {.samples = samples_of(p),
           .query_offsets = p.offsets_of_queries(),
@@ -22,6 +33,9 @@ SoftmaxArguments<T> softmax_arguments(const AttentionProblem& p) {
           .dq = {},
           .dk = {},
           .dv = {},
+          .past = softmax_past<T>(p.past),
+          .hidden = {p.mask.hidden_period, p.mask.hidden_phase},
+          .silu = p.score == ScoreFunction::silu,
           .alpha = static_cast<float>(p.alpha),
           .head_dim = static_cast<std::int32_t>(p.head_dim),
           .accumulate_dq = 0,

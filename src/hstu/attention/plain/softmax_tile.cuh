@@ -1,9 +1,11 @@
-// The arithmetic of attention with a softmax. A block has kSoftmaxOwn rows of one head of one sample, each
-// warp a few of them, and reads the rows that they meet through shared memory, kSoftmaxOther at a time: a
-// lane has one of these while scores are computed, and some columns while they are added up.
+// The arithmetic of attention pair by pair, with a softmax or SiLU. A block has kSoftmaxOwn rows of one head
+// of one sample, each warp a few of them, and reads the rows that they meet through shared memory,
+// kSoftmaxOther at a time: a lane has one of these while scores are computed, and some columns while they are
+// added up.
 #pragma once
 
 #include "hstu/attention/cuda/jagged_rows.cuh"
+#include "hstu/attention/hidden_keys.h"
 #include "hstu/attention/plain/place.cuh"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/random.cuh"
@@ -17,7 +19,17 @@ inline constexpr int kSoftmaxEach = kSoftmaxOwn / (kPlainThreads / 32);  // own 
 // What the gradients need of a query and a head: log(sum of e^score), and the mean of the slopes by the
 // weights.
 struct SoftmaxRow {
-  float log_sum, mean;
+  float log_sum = 0, mean = 0;
+};
+
+// CachedKeys of a problem. past_of: null without them.
+template <typename T>
+struct SoftmaxPast {
+  Rows<const T> k, v;
+  std::int32_t page_tokens;
+  const std::int32_t* pages;
+  const std::int64_t *page_offsets, *lengths;
+  const std::int32_t* past_of;
 };
 
 template <typename T>
@@ -26,6 +38,9 @@ struct SoftmaxArguments {
   const std::int64_t* query_offsets;
   Rows<const T> q, k, v, d_o;
   Rows<T> o, dq, dk, dv;
+  SoftmaxPast<T> past;
+  HiddenKeys hidden;
+  std::int32_t silu;  // in place of the softmax
   float alpha;
   std::int32_t head_dim;
   std::int32_t accumulate_dq, accumulate_dkv;
@@ -53,15 +68,21 @@ __device__ inline float softmax_warp_max(float x) {
   return x;
 }
 
-// `count` rows from row `first` on, and zeros in place of the others of kRows.
-template <int kRows, int kD, typename T>
-__device__ void softmax_fill(float* to, const Rows<const T>& from, std::int64_t first, int count, int head,
-                             int head_dim) {
+// `count` rows, of which row_at(i) is the address of the first element, and zeros in place of the others of
+// kRows.
+template <int kRows, int kD, typename RowAt>
+__device__ void softmax_fill_rows(float* to, int count, int head_dim, const RowAt& row_at) {
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kD; i += kPlainThreads) {
     const int row = i / kD, column = i % kD;
     to[row * SoftmaxLayout<kD>::kStride + column] =
-        row < count && column < head_dim ? static_cast<float>(from.at(first + row, head)[column]) : 0.0f;
+        row < count && column < head_dim ? static_cast<float>(row_at(row)[column]) : 0.0f;
   }
+}
+// Rows of the batch from row `first` on.
+template <int kRows, int kD, typename T>
+__device__ void softmax_fill(float* to, const Rows<const T>& from, std::int64_t first, int count, int head,
+                             int head_dim) {
+  softmax_fill_rows<kRows, kD>(to, count, head_dim, [&](int row) { return from.at(first + row, head); });
 }
 
 template <int kD>
@@ -126,19 +147,24 @@ class SoftmaxDropout {
   kernels::cuda::DropoutRows rows_;
 };
 
-// The rows of a block.
+// The rows of a block. Tokens of a sample are counted with those of its past, which are its first keys.
 struct SoftmaxBlock {
   PlainPlace place;
   bool of_keys;
   int head, rows, token;  // own rows; the first is the sample's token `token`
   std::int64_t first;     // and row `first` of the batch
+  HiddenKeys hidden;
+  int past = 0;                         // cached keys
+  const std::int32_t* pages = nullptr;  // theirs
 
   template <typename T>
   __device__ SoftmaxBlock(const SoftmaxArguments<T>& a, bool keys)
       : place(plain_place<kSoftmaxOwn>(a.samples, a.query_offsets, keys ? a.samples.offsets : a.query_offsets,
                                        keys)),
         of_keys(keys),
-        head(static_cast<int>(blockIdx.y)) {
+        head(static_cast<int>(blockIdx.y)),
+        hidden(a.hidden) {
+    if (place.found && a.past.past_of != nullptr) add_past(a);
     rows = smaller(kSoftmaxOwn, own().count - place.begin);
     token = own().from + place.begin;
     first = static_cast<std::int64_t>(own().first_row) + place.begin;
@@ -146,10 +172,24 @@ struct SoftmaxBlock {
   __device__ const SampleRows& own() const { return of_keys ? place.keys : place.queries; }
   __device__ const SampleRows& other() const { return of_keys ? place.queries : place.keys; }
   __device__ static int warp_row(int e) { return static_cast<int>(threadIdx.x / 32) * kSoftmaxEach + e; }
-  // The tokens that own row `r` meets.
-  __device__ Intervals seen(int r) const {
-    if (r >= rows) return {0, 0, 0, 0, 0};
-    return of_keys ? queries_of_key(place.mask, token + r) : keys_of_query(place.mask, token + r);
+  // Whether own row `r` and the other token meet.
+  __device__ bool sees(int r, int other_token) const {
+    if (r >= rows) return false;
+    const Intervals seen =
+        of_keys ? queries_of_key(place.mask, token + r) : keys_of_query(place.mask, token + r);
+    const int query = of_keys ? other_token : token + r, key = of_keys ? token + r : other_token;
+    return seen.contains(other_token) && !hidden.hide(place.mask.c, query, key);
+  }
+  // The sample's keys, or values, from token `begin` on: those of its past are in pages.
+  template <int kD, typename T>
+  __device__ void fill_keys(float* to, const Rows<const T>& own_rows, const SoftmaxPast<T>& cached,
+                            const Rows<const T>& cached_rows, int begin, int count, int head_dim) const {
+    softmax_fill_rows<kSoftmaxOther, kD>(to, count, head_dim, [&](int row) {
+      const int at = begin + row;
+      if (at >= past) return own_rows.at(static_cast<std::int64_t>(place.keys.first_row) + at, head);
+      const std::int64_t page = pages[at / cached.page_tokens];
+      return cached_rows.at(page * cached.page_tokens + at % cached.page_tokens, head);
+    });
   }
   // Calls body(first other row of the tile, counted in the sample's; their number) for the tiles that an own
   // row may meet.
@@ -169,7 +209,28 @@ struct SoftmaxBlock {
       body(begin, smaller(kSoftmaxOther, count - begin));
     }
   }
+
+ private:
+  template <typename T>
+  __device__ void add_past(const SoftmaxArguments<T>& a) {
+    const int which = a.past.past_of[place.sample];
+    if (which < 0) return;
+    past = static_cast<int>(a.past.lengths[which]);
+    pages = a.past.pages + a.past.page_offsets[which];
+    place.mask = mask_of(a.samples, place.sample, place.mask.n + past);
+    place.queries.from += past;
+    if (of_keys) {  // the past has no gradients
+      place.keys.from = past;
+    } else {
+      place.keys.first_row -= past;
+      place.keys.count += past;
+    }
+  }
 };
+
+__device__ inline Silu softmax_silu(float x) {
+  return silu_of(x, 1.0f / (1.0f + expf(-x)));
+}
 
 // A running softmax of one query, of which all lanes of a warp know the same.
 struct RunningSoftmax {

@@ -118,14 +118,14 @@ inline int warps_of(std::int64_t width) {
   return warps;
 }
 
-// A lane's part of the norm's weight and bias.
+// A lane's part of the norm's weight, and of its bias if it has one.
 struct Affine {
   float weight[kGroup], bias[kGroup];
 
-  template <bool kWhole>
-  __device__ Affine(const float* w, const float* b, const Team<kWhole>& team) {
-    load_group<kWhole>(w, team.column(), team.width(), weight);
-    load_group<kWhole>(b, team.column(), team.width(), bias);
+  template <typename Body, bool kWhole>
+  __device__ Affine(const Body& body, const Team<kWhole>& team) {
+    load_group<kWhole>(body.weight, team.column(), team.width(), weight);
+    if constexpr (requires { body.bias; }) load_group<kWhole>(body.bias, team.column(), team.width(), bias);
   }
 };
 
@@ -166,14 +166,14 @@ inline constexpr int kTogether = 3, kTogetherWithSums = 2;
 inline constexpr std::int64_t kNormBlocks = 132 * kTogether;
 static_assert(kNormBlocksWithSums == 132 * kTogetherWithSums);
 
-// A norm without weight and bias has a body without them, and is called without `affine`.
+// A norm without a weight has a body without one, and is called without `affine`.
 template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogether)
     each_norm_row(std::uint32_t rows, int width, int warps, Body body) {
   Team<Body::kWhole> team(warps, width);
   hstu::cuda::wait_for_previous_launch();
   if constexpr (requires { body.weight; }) {
-    const Affine affine(body.weight, body.bias, team);
+    const Affine affine(body, team);
     visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs); });
   } else {
     visit_rows(rows, team, body, [&](std::uint32_t r, const auto& inputs) { body(r, team, inputs); });
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads, kTogetherWithSums)
     each_norm_row_with_sums(std::uint32_t rows, int width, int warps, Body body, float* partial) {
   Team<Body::kWhole> team(warps, width);
   hstu::cuda::wait_for_previous_launch();
-  const Affine affine(body.weight, body.bias, team);
+  const Affine affine(body, team);
   float first[kGroup] = {}, second[kGroup] = {};
   visit_rows(rows, team, body,
              [&](std::uint32_t r, const auto& inputs) { body(r, team, affine, inputs, first, second); });

@@ -56,6 +56,7 @@ SemanticIds::SemanticIds(const SemanticIdsConfig& config, std::shared_ptr<const 
       codes_(std::move(codes)),
       trie_(std::move(trie)),
       layout_(codes_, config.targets, config.head),
+      compute_(type),
       parameters_(derive_key(seed, "dense parameters"), type),
       bos_(parameters_.add("bos", {1, config.dim}, Initializer::normal(1))),
       place_(add_places(parameters_, config, *codes_)),
@@ -69,11 +70,8 @@ SemanticIds::SemanticIds(const SemanticIdsConfig& config, std::shared_ptr<const 
     hstu_.emplace(parameters_, "layers", hstu_config(config));
 }
 
-void SemanticIds::move_to(const Context& context, DType /*compute*/) {
-  if (!context.device().is_host())
-    fail_usage(
-        "model.kind = \"semantic_ids\": the operations rms_norm, rotary and attention by softmax with hidden "
-        "keys have no kernels for GPUs: set device = \"host\"");
+void SemanticIds::move_to(const Context& context, DType compute) {
+  compute_ = compute;
   parameters_.move_to(context);
 }
 
@@ -88,8 +86,9 @@ HstuStackConfig SemanticIds::layers() const {
 Variable SemanticIds::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                               const Draws& draws) const {
   require(rows.size() == 1, "semantic ids: expected rows of codes, found those of {} features", rows.size());
-  if (tape.recording()) return vectors_of_targets(tape, batch, rows[0], draws);
-  return Variable::constant(search(tape, batch, rows[0]));
+  const Variable table = ops::convert(tape, rows[0], compute_);
+  if (tape.recording()) return vectors_of_targets(tape, batch, table, draws);
+  return Variable::constant(search(tape, batch, table));
 }
 
 Variable SemanticIds::vectors_of_targets(Tape& tape, const Batch& batch, const Variable& rows,
@@ -112,7 +111,8 @@ Variable SemanticIds::vectors_of_targets(Tape& tape, const Batch& batch, const V
 }
 
 Variable SemanticIds::normed(Tape& tape, const Variable& x) const {
-  return ops::rms_norm(tape, x, Variable(output_norm_), kEpsilon);
+  const Variable exact = ops::convert(tape, x, accumulator_of(x.value().dtype()));
+  return ops::rms_norm(tape, exact, Variable(output_norm_), kEpsilon);
 }
 
 // Without the last norm.

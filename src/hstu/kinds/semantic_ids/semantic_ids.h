@@ -25,7 +25,6 @@ class SemanticIds final : public Model {
 
   const ParameterSet& parameters() const override { return parameters_; }
   ParameterSet& parameters() override { return parameters_; }
-  // UsageError for a GPU.
   void move_to(const Context& context, DType compute) override;
   std::vector<FeatureSpec> features() const override;
   std::int64_t embedding_dim() const override { return config_.dim; }
@@ -41,9 +40,10 @@ class SemanticIds final : public Model {
   Variable logits(Tape& tape, const Variable& vectors, std::int64_t level) const;
   Variable logits(Tape& tape, const Variable& vectors) const;
 
-  // (R, beam * (L + 1)) f32: of each sample with a history up to `beam` tuples, the most probable first, each
-  // as its codes and its log-probability; codes of -1 where there are fewer tuples. Keys and values of a
-  // history are computed once and shared by its prefixes.
+  // (R, beam * (L + 1)) f32 on the host: of each sample with a history up to `beam` tuples, the most probable
+  // first, each as its codes and its log-probability; codes of -1 where there are fewer tuples. Keys and
+  // values of a history are computed once and shared by its prefixes. Logits are the device's, prefixes are
+  // chosen on the host.
   Tensor search(Tape& tape, const Batch& batch, const Variable& rows) const;
 
  private:
@@ -56,7 +56,7 @@ class SemanticIds final : public Model {
 
   Variable encode(Tape& tape, const Variable& rows, const Tokens& tokens, const Draws& draws,
                   const StackMask& mask) const;
-  // Outputs of encode() as logits() take them.
+  // Outputs of encode() as logits() take them, in the type of sums.
   Variable normed(Tape& tape, const Variable& x) const;
   Variable vectors_of_targets(Tape& tape, const Batch& batch, const Variable& rows, const Draws& draws) const;
 
@@ -64,6 +64,7 @@ class SemanticIds final : public Model {
   std::shared_ptr<const ItemCodes> codes_;
   std::shared_ptr<const CodeTrie> trie_;
   SemanticIdsLayout layout_;
+  DType compute_;  // of tokens
   ParameterSet parameters_;
   const Parameter& bos_;    // (1, D)
   const Parameter* place_;  // (places, D); null: positions are not learned

@@ -123,11 +123,13 @@ void SemanticIdsLayout::add_tokens(const Samples& samples, std::span<const std::
 
 void SemanticIdsLayout::add_targets(const Sequences& s, Batch& batch) const {
   const std::int64_t levels = codes_->levels(), targets = std::ssize(s.target);
-  batch.reserve(batch.slab().size() + Batch::column_bytes<std::int32_t>(levels * targets) +
+  batch.reserve(batch.slab().size() + 2 * Batch::column_bytes<std::int32_t>(levels * targets) +
                 Batch::column_bytes<std::int64_t>(levels * targets) +
                 Batch::column_bytes<float>(levels * std::ssize(s.weight)));
   const auto token = batch.add<std::int32_t>(kTargetToken, {levels, targets});
   const auto code = batch.add<std::int64_t>(kTargetCode, {levels, targets});
+  const auto row = batch.add<std::int32_t>(kTargetRow, {levels, targets});
+  std::iota(row.begin(), row.end(), 0);
   std::size_t at = 0;
   for (std::int64_t h = 0; h < levels; ++h) {
     const std::int64_t first = head_ == CodeHeads::shared ? codes_->first_row(h) : 0;

@@ -31,6 +31,7 @@ inline constexpr std::string_view kBos = "code.bos";              // (N) i32, 0 
 inline constexpr std::string_view kPlace = "code.place";          // (N) i32
 inline constexpr std::string_view kCodeName = "code.name";        // (N) i64, token_name()
 inline constexpr std::string_view kTargetToken = "code.token";    // (L, R) i32, the token that predicts
+inline constexpr std::string_view kTargetRow = "code.row";        // (L, R) i32, 0, 1, ..
 // (L, R) i64: the code that is asked for, of its level or, with a shared head, of all levels.
 inline constexpr std::string_view kTargetCode = "code.target";
 // Where the dataset has weights: (L, R) f32, the factor of the loss of each such code, that of its event.

@@ -1,7 +1,6 @@
 #include "hstu/kinds/semantic_ids/semantic_ids_objective.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -34,12 +33,10 @@ Variable SemanticIdsObjective::loss(const Pass& pass, const Variable& vectors) c
     return loss::multi_class_cross_entropy(pass.tape, model_.logits(pass.tape, vectors), codes, factor);
   Variable sum;
   for (std::int64_t h = 0; h < levels; ++h) {
-    std::vector<std::int32_t> rows(static_cast<std::size_t>(targets));
-    std::iota(rows.begin(), rows.end(), static_cast<std::int32_t>(h * targets));
-    const Variable of_level = ops::gather_rows(pass.tape, vectors, ops::row_index(rows));
     const auto of = [&](const Tensor& x) {
       return x.defined() ? x.row_range(h * targets, (h + 1) * targets) : x;
     };
+    const Variable of_level = ops::gather_rows(pass.tape, vectors, of(column(semantic_ids::kTargetRow)));
     const Variable part = loss::multi_class_cross_entropy(pass.tape, model_.logits(pass.tape, of_level, h),
                                                           {of(codes.labels), of(codes.weights)}, factor);
     sum = h == 0 ? part : ops::add(pass.tape, sum, part);

@@ -3,17 +3,12 @@
 #include <utility>
 
 #include "hstu/kinds/semantic_ids/semantic_ids.h"
-#include "hstu/ops/gather_sum.h"
 #include "hstu/ops/history_keys.h"
 
 namespace hstu {
 namespace {
 
 using namespace semantic_ids;
-
-Tensor offsets_tensor(const std::vector<std::int64_t>& values) {
-  return Tensor::from<std::int64_t>({std::ssize(values)}, values);
-}
 
 std::vector<std::int64_t> counted(std::int64_t n) {
   std::vector<std::int64_t> values(static_cast<std::size_t>(n));
@@ -40,24 +35,29 @@ struct SemanticIds::Search {
     }
   }
 
+  // A list on the device of the pass.
+  template <typename T>
+  Tensor list(const std::vector<T>& values) const {
+    return Tensor::from<T>({std::ssize(values)}, values).copy(tape.context());
+  }
+
   void add(std::int32_t row, std::int32_t is_bos, std::int64_t at) {
     code.push_back(row), bos.push_back(is_bos), place.push_back(static_cast<std::int32_t>(at));
   }
 
   // (n, codes of the level) of the tokens that were added, of which the last of each sample is wanted.
   Variable next_logits(const std::vector<std::int64_t>& offsets, HistoryKeys& keys, std::int64_t level) {
-    Tokens tokens{.code = ops::row_index(code), .bos = ops::row_index(bos), .at = {}};
-    tokens.at.positions = ops::row_index(place);
-    tokens.at.all = {.rows = {}, .offsets = offsets_tensor(offsets), .names = {}};
+    Tokens tokens{.code = list(code), .bos = list(bos), .at = {}};
+    tokens.at.positions = list(place);
+    tokens.at.all = {.rows = {}, .offsets = list(offsets), .names = {}};
     std::vector<std::int32_t> last, places;
     for (std::size_t s = 1; s < offsets.size(); ++s) {
       last.push_back(static_cast<std::int32_t>(offsets[s] - 1));
       places.push_back(place[static_cast<std::size_t>(offsets[s] - 1)]);
     }
-    tokens.at.wanted = {
-        .rows = ops::row_index(last), .offsets = offsets_tensor(counted(std::ssize(offsets))), .names = {}};
-    tokens.at.wanted_positions = ops::row_index(places);
-    keys.keep(kept, std::ssize(code));
+    tokens.at.wanted = {.rows = list(last), .offsets = list(counted(std::ssize(offsets))), .names = {}};
+    tokens.at.wanted_positions = list(places);
+    keys.keep(kept, std::ssize(code), tape.context());
     const Variable x =
         model.encode(tape, rows, tokens, Draws(), {.mask = {}, .contexts = {}, .targets = {}, .keys = &keys});
     kept += std::ssize(code);
@@ -91,10 +91,10 @@ struct SemanticIds::Search {
     keys.past = {.k = {},
                  .v = {},
                  .page_tokens = 1,
-                 .pages = ops::row_index(pages),
-                 .page_offsets = offsets_tensor(page_offsets),
-                 .lengths = offsets_tensor(lengths),
-                 .past_of = ops::row_index(own),
+                 .pages = list(pages),
+                 .page_offsets = list(page_offsets),
+                 .lengths = list(lengths),
+                 .past_of = list(own),
                  .time = {}};
   }
 
@@ -106,11 +106,13 @@ struct SemanticIds::Search {
                       model.config_.heads * model.config_.head_dim};
     HistoryKeys keys;
     for (std::int64_t l = 0; l < model.config_.layers; ++l)
-      keys.layers.push_back(
-          {Tensor::empty(shape, rows.value().dtype()), Tensor::empty(shape, rows.value().dtype())});
+      keys.layers.push_back({Tensor::empty(shape, rows.value().dtype(), tape.context()),
+                             Tensor::empty(shape, rows.value().dtype(), tape.context())});
     for (std::int64_t level = 0; level < levels; ++level) {
       if (level > 0) add_prefixes(beams, level, keys);
-      const Tensor z = next_logits(level == 0 ? first_token : counted(beams.size() + 1), keys, level).value();
+      const Tensor z = next_logits(level == 0 ? first_token : counted(beams.size() + 1), keys, level)
+                           .value()
+                           .to_host(tape.context().stream);
       beams = extend(*model.trie_, beams, level, z.data<float>(), z.cols(), model.config_.beam);
     }
     return beams;
