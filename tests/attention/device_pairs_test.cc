@@ -181,7 +181,8 @@ class AttentionByPairsOnGpu : public ::testing::Test {
                                              head_dim, score == ScoreFunction::softmax);
         PairsTest<T> test(c, score);
         const PairsResult exact = test.exact(), found = test.on_gpu();
-        const double limit = sizeof(T) == 4 ? 1e-5 : 1.0 / 256;
+        // Scores of large heads are about 30: their rounding is that of the weights.
+        const double limit = sizeof(T) == 4 ? 1e-4 : 1.0 / 256;
         expect_pairs(found.o, exact.o, limit, what + "o");
         expect_pairs(found.dq, exact.dq, limit, what + "dq");
         expect_pairs(found.dk, exact.dk, limit, what + "dk");

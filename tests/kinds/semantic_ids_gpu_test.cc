@@ -130,7 +130,7 @@ TEST_F(SemanticIdsModelOnGpu, AStepHasTheLossAndGradientsOfTheHost) {
           error += (x - y) * (x - y), norm += y * y;
           EXPECT_EQ(x, again[i].data<float>()[e]);
         }
-        EXPECT_LE(std::sqrt(error), (type == DType::f32 ? 1e-4 : 0.03) * std::sqrt(norm)) << i;
+        EXPECT_LE(std::sqrt(error), (type == DType::f32 ? 1e-4 : 0.1) * std::sqrt(norm)) << i;
       }
     }
   });
