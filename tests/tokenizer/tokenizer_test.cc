@@ -11,6 +11,8 @@
 #include "hstu/base/random.h"
 #include "hstu/base/threads.h"
 #include "hstu/codes/codes_file.h"
+#include "hstu/ops/elementwise.h"
+#include "hstu/ops/linear.h"
 #include "hstu/tokenizer/assignment.h"
 #include "hstu/tokenizer/kmeans.h"
 #include "hstu/tokenizer/rq_ops.h"
@@ -166,6 +168,56 @@ TEST(RqOps, HaveTheGradientsOfDifferences) {
   second.backward(error);
   for (std::int64_t i = 0; i < 6; ++i)
     EXPECT_NEAR(again.gradient().data<double>()[i], x.data<double>()[i] - z.data<double>()[i], 1e-12);
+}
+
+// A step with a linear encoder and decoder, two levels of four codes and six vectors: codes, loss and
+// gradients of PyTorch, where detach() stops them.
+TEST(RqOps, AStepHasTheLossAndGradientsOfPyTorch) {
+  const auto waves = [](const Shape& shape, double phase) {
+    Tensor tensor = Tensor::empty(shape, DType::f64);
+    for (std::int64_t i = 0; i < tensor.size(); ++i)
+      tensor.mutable_data<double>()[i] = 0.5 * std::sin(0.7 * static_cast<double>(i) + phase);
+    return tensor;
+  };
+  const Tensor x = waves({6, 5}, 1);
+  const Variable we(waves({5, 3}, 2)), be(waves({3}, 3)), wd(waves({3, 5}, 4)), bd(waves({5}, 5)),
+      books(waves({8, 3}, 6));
+  const Tensor codes = Tensor::from<std::int32_t>({6, 2}, {2, 4, 2, 7, 1, 5, 2, 7, 2, 4, 2, 7});
+  Tape tape;
+  const Variable z = ops::linear(tape, Variable::constant(x), we, be);
+  Tensor left = z.value().copy(), sums = Tensor::zeros({6, 3}, DType::f64);
+  for (std::int64_t b = 0; b < 6; ++b) {
+    for (std::int64_t l = 0; l < 2; ++l) {
+      const auto distance = [&](std::int64_t row) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < 3; ++c)
+          sum += std::pow(left.data<double>()[b * 3 + c] - books.value().data<double>()[row * 3 + c], 2);
+        return sum;
+      };
+      const std::int64_t row = codes.data<std::int32_t>()[b * 2 + l];
+      for (std::int64_t other = 4 * l; other < 4 * l + 4; ++other) EXPECT_LE(distance(row), distance(other));
+      for (std::int64_t c = 0; c < 3; ++c) {
+        left.mutable_data<double>()[b * 3 + c] -= books.value().data<double>()[row * 3 + c];
+        sums.mutable_data<double>()[b * 3 + c] += books.value().data<double>()[row * 3 + c];
+      }
+    }
+  }
+  const Variable y = ops::linear(tape, straight_through(tape, z, sums), wd, bd);
+  const Variable loss = ops::add(tape, squared_error(tape, y, x, 1.0 / 30),
+                                 quantisation_loss(tape, z, books, codes, 0.25, 1.0 / 6));
+  EXPECT_NEAR(loss.value().data<double>()[0], 0.592016510464, 1e-11);
+  tape.backward(loss);
+  const std::pair<const Variable*, double> expected[] = {{&we, -0.0254160679},
+                                                         {&be, 0.0964459139},
+                                                         {&wd, -0.0022954458},
+                                                         {&bd, -0.1623369103},
+                                                         {&books, 0.1628635965}};
+  for (const auto& [variable, value] : expected) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < variable->value().size(); ++i)
+      sum += variable->gradient().data<double>()[i] * std::cos(1.3 * static_cast<double>(i));
+    EXPECT_NEAR(sum, value, 1e-9);
+  }
 }
 
 TEST(RqVae, ReconstructsBetterWithEpochsAndUsesItsCodes) {
