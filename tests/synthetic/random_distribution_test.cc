@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -62,6 +63,25 @@ TEST(RandomDistribution, BoundedZipfHasItsProbabilities) {
   }
 }
 
+// Of ids: none below the end has more than its share, and a table of 2^63 rows has the same head.
+TEST(RandomDistribution, BoundedZipfOfAFlatTailPilesNothingUpAtItsEnd) {
+  const auto v = draws({.kind = DistributionKind::bounded_zipf, .low = 0, .high = 1000, .alpha = 1.05});
+  double whole = 0;
+  for (int k = 1; k <= 1000; ++k) whole += std::pow(k, -1.05);
+  const auto expected = [&](int begin, int end) {
+    double sum = 0;
+    for (int k = begin; k < end; ++k) sum += std::pow(k + 1, -1.05) / whole;
+    return sum;
+  };
+  for (const auto& [begin, end] : {std::pair(0, 1), {1, 10}, {10, 100}, {100, 990}, {990, 1000}})
+    EXPECT_NEAR(share(v, [&](std::int64_t x) { return x >= begin && x < end; }), expected(begin, end), 0.006)
+        << begin;
+  EXPECT_LT(v.back(), 1000);
+  const auto open = draws({.kind = DistributionKind::bounded_zipf, .low = 0, .alpha = 1.05});
+  EXPECT_NEAR(share(open, [](std::int64_t x) { return x == 0; }), 0.055, 0.003);
+  EXPECT_NEAR(share(open, [](std::int64_t x) { return x > 50'000'000; }), 0.327, 0.006);
+}
+
 TEST(RandomDistribution, UniformLeavesOutItsEnd) {
   const auto v = draws({.kind = DistributionKind::uniform, .low = 2, .high = 6});
   EXPECT_EQ(v.front(), 2);
@@ -111,6 +131,19 @@ TEST(GenerateRandom, HasTheSameBytesEveryTimeAndOtherOnesForAnotherSeed) {
   EXPECT_EQ(read_file(folder / "a" / "events.parquet"), read_file(folder / "b" / "events.parquet"));
   EXPECT_NE(read_file(folder / "a" / "events.parquet"), read_file(folder / "c" / "events.parquet"));
   EXPECT_THROW(generate_random(options), UsageError);  // the output exists
+}
+
+// Of 3 ids, drawn by an exponent that a clamp would need above 1.
+TEST(GenerateRandom, ZipfIdsAreBelowTheirEnd) {
+  const Path folder = temporary_folder();
+  RandomOptions options{.users = 300, .output = folder / "zipf"};
+  options.lengths.high = 40;
+  options.items = {.kind = DistributionKind::zipf, .low = 0, .high = 3, .alpha = 0.5};
+  generate_random(options);
+  options.items.kind = DistributionKind::bounded_zipf;
+  options.output = folder / "bounded";
+  generate_random(options);
+  EXPECT_EQ(read_file(folder / "zipf" / "events.parquet"), read_file(folder / "bounded" / "events.parquet"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void add_generate_random_command(CLI::App& generate) {
       "with\n"
       "P(z) ~ z^-alpha over z = 1, 2, ..., beginning at low; these three are clamped to [low, high]; "
       "bounded_zipf,\n"
-      "the same within [low, high).");
+      "the same within [low, high). Ids of items are within [0, --items): zipf is bounded_zipf there.");
   const auto words = std::make_shared<RandomWords>();
   RandomOptions& o = words->options;
   const auto add = [random](const char* name, auto& value, const char* meaning) {
@@ -63,7 +63,7 @@ void add_generate_random_command(CLI::App& generate) {
   add("--length-std", o.lengths.std, "Their deviation; lognormal: half the mean if it is not given");
   add("--length-alpha", o.lengths.alpha, "Exponent of zipf lengths")->capture_default_str();
   add("--item-ids", words->items, "Distribution of item ids")->capture_default_str();
-  add("--items", o.items.high, "Item ids are below this (zipf: at most this)")->capture_default_str();
+  add("--items", o.items.high, "Item ids are below this")->capture_default_str();
   add("--item-alpha", o.items.alpha, "Exponent of zipf item ids")->capture_default_str();
   add("--actions", o.actions, "Action ids are uniform below this")->capture_default_str();
   add("--tasks", o.tasks, "Bits of a label")->capture_default_str();

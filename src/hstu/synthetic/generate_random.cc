@@ -101,7 +101,10 @@ void check_options(const RandomOptions& o) {
 
 }  // namespace
 
-RandomCounts generate_random(const RandomOptions& options) {
+RandomCounts generate_random(const RandomOptions& asked) {
+  RandomOptions options = asked;
+  // Clamped, a third of the ids of a flat zipf would be the last one.
+  if (options.items.kind == DistributionKind::zipf) options.items.kind = DistributionKind::bounded_zipf;
   check_options(options);
   StagedFolder folder(options.output);
   Progress progress("generate", options.users, "users");

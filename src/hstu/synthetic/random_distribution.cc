@@ -37,10 +37,13 @@ std::int64_t draw_bounded_zipf(RandomStream& random, double alpha, std::int64_t 
     const double u = random.uniform() * whole;
     const double y = harmonic ? std::exp(u) : std::pow(1 + u * power, 1 / power);
     const double z = std::min(std::floor(y), static_cast<double>(n));
+    if (z >= 0x1p63) continue;  // where n is the largest integer
     // P(z) = z^-alpha, against the integral of the density over [z, z + 1), which is at least
     // (z + 1)^-alpha: the ratio is largest for z = 1.
+    // By log1p and expm1: (k + 1) / k is 1 for k above 2^53.
     const auto mass = [&](double k) {
-      return harmonic ? std::log((k + 1) / k) : (std::pow(k + 1, power) - std::pow(k, power)) / power;
+      const double step = std::log1p(1 / k);
+      return harmonic ? step : std::pow(k, power) * std::expm1(power * step) / power;
     };
     if (random.uniform() * (1 / mass(1)) <= std::pow(z, -alpha) / mass(z))
       return static_cast<std::int64_t>(z);
