@@ -60,15 +60,19 @@ std::string template_for(const Path& dataset, const std::string& name, const Pat
 
 void add_config_command(CLI::App& app) {
   struct Words {
-    bool wants_template = false;
     Path dataset, codes;
-    std::string kind;
+    std::string template_of, kind;
   };
   auto words = std::make_shared<Words>();
   CLI::App* const command =
       app.add_subcommand("config", "List every configuration key, or write a configuration to start from");
   CLI::Option* const wanted =
-      command->add_flag("--template", words->wants_template, "print a TOML file with every key as a comment");
+      command
+          ->add_option(
+              "--template", words->template_of,
+              "print a TOML file with every key as a comment; behind it a kind of model, as by --kind")
+          ->expected(0, 1)
+          ->type_name("[KIND]");
   command
       ->add_option("--for", words->dataset,
                    "with --template: print a configuration that trains this dataset, with its reasons")
@@ -85,14 +89,16 @@ void add_config_command(CLI::App& app) {
       "Without --template, prints tables of all keys with their defaults and meanings.\n"
       "Examples:\n  hstu config | less\n"
       "  hstu config --template --for dataset > config.toml\n"
+      "  hstu config --template retrieval --for dataset > config.toml\n"
       "  hstu train config.toml --output run");
-  command->callback([words] {
-    if (!words->wants_template) {
+  command->callback([words, wanted] {
+    if (wanted->count() == 0) {
       fmt::print("{}", reference());
-    } else {
-      fmt::print("{}", words->dataset.empty() ? full_template(words->kind)
-                                              : template_for(words->dataset, words->kind, words->codes));
+      return;
     }
+    const std::string& kind = words->kind.empty() ? words->template_of : words->kind;
+    fmt::print("{}", words->dataset.empty() ? full_template(kind)
+                                            : template_for(words->dataset, kind, words->codes));
   });
 }
 

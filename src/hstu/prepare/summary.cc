@@ -160,8 +160,9 @@ void print_dataset_summary(const Path& folder) {
   fmt::print("{}", table(rows));
   if (counts.rankable > 0 && counts.positives == counts.rankable) {
     fmt::print(
-        "The log has positives alone: every event to rank is {}. A model learns from items that are drawn "
-        "beside them (data.negatives); hstu config --template --for {} proposes how.\n",
+        "The log has positives alone: every event to rank is {0}. A model learns from items that are drawn "
+        "beside them (data.negatives), or ranks all items: hstu config --template --for {1} or --template "
+        "retrieval --for {1} proposes how.\n",
         manifest.label, folder.string());
   }
 }
