@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "attention/sees.h"
+#include "hstu/model/sasrec_stack.h"
 
 namespace hstu {
 namespace {
@@ -81,6 +82,23 @@ TEST(LayerFlops, AgreeWithTheFiguresOfNvidiasExampleForLayersOfItsSize) {
   EXPECT_NEAR(3e-12 * static_cast<double>(flops.uvqk), 26.41, 0.005);
   EXPECT_NEAR(3.5e-12 * static_cast<double>(flops.attention), 30.88, 0.01);
   EXPECT_NEAR(1e-12 * static_cast<double>(flops.projection), 6.60, 0.005);  // three times as wide as NVIDIA's
+}
+
+// A block's products: queries, keys and values, two of each pair, the output, two layers of the MLP.
+TEST(LayerFlops, OfSasrecCountItsProducts) {
+  const SasrecStackConfig stack{.layers = 2, .dim = 6, .heads = 2};
+  const std::vector<SampleQueries> samples{{causal_mask(5), 1}};
+  const StackFlops found = sasrec_flops(stack, samples);
+  const std::int64_t e = 6, pairs = 15, last_pairs = 5;  // of 5 tokens; of the last one
+  expect_equal(
+      found.model,
+      {.uvqk = 2 * 2 * e * e * 3 * 5, .attention = 2 * 4 * e * pairs, .projection = 2 * 2 * e * e * 15},
+      "model");
+  expect_equal(found.computed,
+               {.uvqk = 2 * e * e * (15 + 11),
+                .attention = 4 * e * (pairs + last_pairs),
+                .projection = 2 * e * e * (15 + 3)},
+               "computed");
 }
 
 }  // namespace

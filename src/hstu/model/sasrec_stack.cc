@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "hstu/attention/visible_pairs.h"
 #include "hstu/model/stages.h"
 #include "hstu/ops/activation.h"
 #include "hstu/ops/convert.h"
@@ -91,6 +92,28 @@ Variable SasrecStack::operator()(Tape& tape, Variable x, const StackRows& all, c
     x = blocks_[i](tape, x, is_last ? wanted : all, shape, draws, first_place + SasrecBlock::kPlaces * i);
   }
   return x;
+}
+
+namespace {
+
+LayerFlops block_flops(std::int64_t dim, const SampleMask& mask, std::int32_t queries) {
+  const std::int64_t product = 2 * dim * dim;  // of a row and a matrix (E, E)
+  return {.uvqk = product * (queries + 2 * std::int64_t{mask.n}),
+          .attention = 4 * dim * visible_pairs(mask, queries),
+          .projection = 3 * product * queries};
+}
+
+}  // namespace
+
+StackFlops sasrec_flops(const SasrecStackConfig& stack, std::span<const SampleQueries> samples) {
+  StackFlops sum;
+  for (const auto& [mask, wanted] : samples) {
+    for (std::int64_t i = 0; i < stack.layers; ++i) {
+      sum.model += block_flops(stack.dim, mask, mask.n);
+      sum.computed += block_flops(stack.dim, mask, i + 1 == stack.layers ? wanted : mask.n);
+    }
+  }
+  return sum;
 }
 
 }  // namespace hstu

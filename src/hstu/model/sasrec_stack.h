@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "hstu/model/draws.h"
 #include "hstu/model/hstu_stack.h"
+#include "hstu/model/layer_flops.h"
 #include "hstu/model/layer_norm.h"
 #include "hstu/model/mlp.h"
 
@@ -57,5 +59,9 @@ class SasrecStack {
   SasrecStackConfig config_;
   std::vector<SasrecBlock> blocks_;
 };
+
+// Of the blocks for a batch, as layer_flops.h counts: uvqk is the product of queries, keys and values,
+// projection those of the attention's output and of the MLP, which a block has in place of HSTU's gate.
+StackFlops sasrec_flops(const SasrecStackConfig& stack, std::span<const SampleQueries> samples);
 
 }  // namespace hstu
