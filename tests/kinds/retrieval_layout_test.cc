@@ -81,6 +81,27 @@ TEST(RetrievalLayout, DrawnItemsFollowTheTarget) {
   EXPECT_THAT(batch.values<Index>(kSampledIndexColumn), ElementsAre(0, 0, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0));
 }
 
+TEST(RetrievalLayout, HasTheAttributesOfItemsAndTheActionsOfTokens) {
+  Samples samples = users(true);
+  samples.history_action = {1, 2, 0, 3};
+  samples.attributes = {{7, 9, 7}};
+  const SampleFeatures features({"item", Id{1} << 41}, {{"genre", 20}});
+  LayoutScratch scratch;
+  Batch batch;
+  RetrievalLayout(features, {}, false, true).lay_out(samples, scratch, batch);
+  EXPECT_THAT(batch.values<Index>(retrieval::kAction), ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(batch.values<Id>("genre.ids"), ElementsAre(7, 9));
+  EXPECT_THAT(batch.values<Index>("genre.index"), ElementsAre(0, 1, 0));
+  // With those of the catalogue: of items that the batch does not have too.
+  const std::vector<CatalogueAttribute> all{CatalogueAttribute({9, 2, 7, 7})};
+  samples.catalogue_attributes = &all;
+  batch.clear();
+  RetrievalLayout(features).lay_out(samples, scratch, batch);
+  EXPECT_THAT(batch.values<Id>("genre.ids"), ElementsAre(2, 7, 9));
+  EXPECT_THAT(batch.values<Index>("genre.index"), ElementsAre(1, 2, 1));
+  EXPECT_THAT(batch.values<Index>("catalogue.genre.index"), ElementsAre(2, 0, 1, 1));
+}
+
 // Outputs of the positions that an evaluation asks for are those that training has there.
 TEST(Retrieval, AnEvaluationComputesTheRowsOfTraining) {
   for (const auto& [word, preset] : kSequencePresets) {

@@ -55,6 +55,18 @@ TEST_F(RetrievalOnGpu, EveryPresetIsTheHosts) {
   }
 }
 
+TEST_F(RetrievalOnGpu, ItemsWithAttributesAreTheHosts) {
+  give_attributes();
+  options_.training.epochs = 5;
+  for (const RetrievalLossKind kind : {RetrievalLossKind::full, RetrievalLossKind::mixed}) {
+    use(SequencePreset::meta, kind);
+    const std::string name(word_of(kRetrievalLosses, kind));
+    expect_host_losses(name);
+    const auto mrr = [&](const std::string& run) { return log(run, "eval").back().at("mrr").get<double>(); };
+    EXPECT_NEAR(mrr(name + " gpu"), mrr(name + " host"), 0.05);
+  }
+}
+
 TEST_F(RetrievalOnGpu, TwoRunsHaveTheSameBytes) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     for (const auto& [word, kind] : kRetrievalLosses) {

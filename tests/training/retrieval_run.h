@@ -36,6 +36,15 @@ class RetrievalRun : public RankedRun {
     options_.metrics.every_steps = 1;
   }
 
+  // Items have an attribute, and vectors of another width by their own id; tokens have actions.
+  void give_attributes() {
+    write_walks(folder_ / "attributes", 0.95, true);
+    options_.data.path = folder_ / "attributes";
+    options_.features.attributes = {{.name = "number"}, {.name = "given", .key = "item"}};
+    options_.tables.by_name["given"].width = 6;
+    retrieval_of(options_).actions = true;
+  }
+
   std::vector<double> losses(const std::string& name) const {
     std::vector<double> losses;
     for (const Json& line : log(name, "train")) losses.push_back(line.at("loss").get<double>());

@@ -113,6 +113,75 @@ TEST_F(RetrievalRun, UpdatesRowsWithoutAGradientWhereAskedTo) {
   EXPECT_EQ(rows_after(UpdatedRows::all), 41);
 }
 
+class RetrievalOfAttributes : public RetrievalRun {
+ protected:
+  RetrievalOfAttributes() { give_attributes(); }
+};
+
+// Rows of items stay as they begin, near 0: only the attribute can tell items apart.
+TEST_F(RetrievalOfAttributes, AttributesAloneAreEnough) {
+  options_.training.epochs = 20;
+  options_.evaluation.every_data_fraction = 0;
+  options_.features.attributes.pop_back();
+  options_.tables.by_name.erase("given");
+  options_.tables.by_name["item"].frozen = true;
+  const TrainResult result = run("run");
+  const std::vector<double> all = losses("run");
+  EXPECT_LT(all.back(), all.front() / 2);
+  EXPECT_GT(*result.evaluation->find("hr@10"), 0.7);
+}
+
+// Items of a catalogue that is divided, those that are drawn, and those of a batch.
+TEST_F(RetrievalOfAttributes, RanksAndPartsTrainAsOneDoes) {
+  options_.training.epochs = 2;
+  const auto expect_same = [&](const std::string& name, const TrainResult& alone, const std::string& other,
+                               const TrainResult& result) {
+    const std::vector<double> expected = losses(name), found = losses(other);
+    ASSERT_EQ(found.size(), expected.size()) << other;
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-5) << other << i;
+    EXPECT_NEAR(*result.evaluation->find("mrr"), *alone.evaluation->find("mrr"), 1e-3) << other;
+  };
+  for (const RetrievalLossKind kind :
+       {RetrievalLossKind::full, RetrievalLossKind::uniform, RetrievalLossKind::mixed}) {
+    retrieval_of(options_).loss = {.kind = kind, .negatives = 8};
+    const std::string name(word_of(kRetrievalLosses, kind));
+    const TrainResult alone = run_on(1, name);
+    expect_same(name, alone, name + " split", run_on(2, name + " split"));
+    if (kind != RetrievalLossKind::full) continue;
+    options_.tables.ranks = TableRanks::copy;
+    expect_same(name, alone, "copy", run_on(4, "copy"));
+    options_.training.micro_batch_tokens = 60;
+    expect_same(name, alone, "parts", run_on(1, "parts"));
+    options_.training.micro_batch_tokens = 0;
+    options_.tables.ranks = TableRanks::split;
+  }
+}
+
+TEST_F(RetrievalOfAttributes, ResumesToTheSameBytes) {
+  options_.training.epochs = 2;
+  options_.tables.by_name["number"].updates = UpdatedRows::all;
+  run("whole");
+  interrupt_and_resume("parts", "step.end", 5);
+  expect_same_run("whole", "parts");
+}
+
+// Kept rows of a frozen table: what is learnt is the way from them.
+TEST_F(RetrievalOfAttributes, GivenVectorsStayAsTheyAre) {
+  options_.training.epochs = 1;
+  options_.tables.by_name["given"].frozen = true;
+  run("run");
+  Experiment trained(options_), untrained(options_);
+  load_run(Checkpoint(find_checkpoint(open_run_folder(folder_ / "run").checkpoints(), -1)), trained);
+  const auto values = [](Experiment& experiment, std::size_t use) {
+    Learner& learner = experiment.learner();
+    Tensor rows = Tensor::empty({kWalkItems, learner.tables[use].width()}, DType::f32);
+    learner.catalogues[use]->read(0, rows);
+    return std::vector<float>(rows.data<float>(), rows.data<float>() + rows.size());
+  };
+  EXPECT_EQ(values(trained, 2), values(untrained, 2));
+  EXPECT_NE(values(trained, 1), values(untrained, 1));
+}
+
 TEST_F(RetrievalRun, RefusesWhatDoesNotFit) {
   const auto message = [&](auto&& change) {
     const RunOptions kept = options_;

@@ -16,8 +16,8 @@ inline std::int64_t walk_item(std::int64_t number) {
 }
 
 // Of the events so many follow from the one before: 100 users, 41 items with ids of 40 bits. If all do, no
-// user has an item twice.
-inline void write_walks(const Path& folder, double follow = 0.95) {
+// user has an item twice. attribute: "number" of each item, from 100.
+inline void write_walks(const Path& folder, double follow = 0.95, bool attribute = false) {
   Manifest description;
   description.name = "walks";
   description.actions = {{"event", 1}};
@@ -41,7 +41,16 @@ inline void write_walks(const Path& folder, double follow = 0.95) {
   table.item.append(item);
   table.time.append(time);
   std::filesystem::create_directories(folder);
-  write_dataset(folder, description, table);
+  if (!attribute) {
+    write_dataset(folder, description, table);
+    return;
+  }
+  std::vector<std::int64_t> items, numbers;
+  for (std::int64_t i = 0; i < kWalkItems; ++i) items.push_back(walk_item(i)), numbers.push_back(100 + i);
+  DatasetWriter writer(folder, description);
+  writer.append(ordered(table));
+  const std::vector<ItemAttribute> attributes{item_attribute("number", numbers)};
+  writer.finish(attributes, {}, {}, [&](Manifest& manifest) { write_item_ids(folder, items, manifest); });
 }
 
 }  // namespace hstu::testing

@@ -58,6 +58,17 @@ void add_distinct(const FeatureSpec& feature, std::span<const std::int64_t> ids,
   add_copy(batch, ids_column(feature.name), scratch.distinct.in_order_of_appearance());
 }
 
+// The ids of all items of the catalogue, the index of the batch's, and the number of each item's id.
+void add_of_catalogue(const FeatureSpec& feature, std::span<const std::int64_t> ids,
+                      const CatalogueAttribute& catalogue, Batch& batch) {
+  add_copy<std::int64_t>(batch, ids_column(feature.name), catalogue.distinct);
+  const auto index =
+      batch.add<std::int32_t>(index_column(feature.name), {static_cast<std::int64_t>(ids.size())});
+  std::transform(ids.begin(), ids.end(), index.begin(),
+                 [&](std::int64_t id) { return catalogue.number_of(id); });
+  add_copy<std::int32_t>(batch, catalogue_index_column(feature.name), catalogue.number);
+}
+
 }  // namespace
 
 std::vector<FeatureSpec> SampleFeatures::all() const {
@@ -88,7 +99,11 @@ void add_feature_columns(const Samples& samples, const SampleFeatures& features,
   add_copy<std::int64_t>(batch, ids_column(features.item.name), samples.items);
   count_bad_of_items(features.item, samples.items, samples, batch);
   for (std::size_t a = 0; a < features.attributes.size(); ++a) {
-    add_distinct(features.attributes[a], samples.attributes[a], scratch, batch);
+    if (samples.catalogue_attributes != nullptr)
+      add_of_catalogue(features.attributes[a], samples.attributes[a], (*samples.catalogue_attributes)[a],
+                       batch);
+    else
+      add_distinct(features.attributes[a], samples.attributes[a], scratch, batch);
     count_bad_of_items(features.attributes[a], samples.attributes[a], samples, batch);
   }
   for (std::size_t c = 0; c < features.context.size(); ++c) {

@@ -51,6 +51,12 @@ struct SampleFeatures {
 // Adds sample.user, sample.position, sample.label and sample.real, (B) each.
 void add_sample_columns(const Samples& samples, Batch& batch);
 
+// With Samples::catalogue_attributes: (V) i32, for each item of the catalogue the number of its attribute's
+// id among those of the feature, which are then ascending and those of all items of the catalogue.
+inline std::string catalogue_index_column(const std::string& feature) {
+  return "catalogue." + feature + ".index";
+}
+
 // Adds ids and index of each attribute (index (I), by distinct item) and of each contextual feature (index
 // (B)), and the ids of the item (I); the layout adds the item's index, because it defines the tokens.
 // Distinct ids are in the order of first appearance, items ascending. Counts bad ids by occurrence: an

@@ -72,6 +72,7 @@ struct CatalogueDrawOptions {
   std::int64_t own = 0;      // items drawn for each example
   std::int64_t shared = 0;   // items drawn for all examples of a global batch together
   bool frequencies = false;  // of items in the training part
+  bool attributes = false;   // those of all items, beside those of the batch
   bool any() const { return own > 0 || shared > 0; }
 };
 
@@ -84,8 +85,8 @@ struct DataOptions {
   std::int64_t min_history = 0;      // events of any kind a user must have before an anchor
   // Training uses every n-th anchor of a user in a window, counted back from the last; 0: only the last.
   std::int64_t anchor_stride = 1;
-  std::int64_t window_seconds = 86'400;       // training proceeds window by window in time; 0: one window
-  std::vector<std::string> attributes;        // of items, in the order of Samples::attributes
+  std::int64_t window_seconds = 86'400;  // training proceeds window by window in time; 0: one window
+  std::vector<std::string> attributes;   // of items (AttributeOfItems), in the order of Samples::attributes
   std::vector<ContextualFeature> contextual;  // in the order of Samples::context
   EventOptions events;
   NegativeOptions negatives;

@@ -45,7 +45,9 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
       features_(dataset, options.contextual),
       label_bit_(dataset.manifest().label_bit()),
       events_(dataset, options.events) {
-  for (const std::string& name : options.attributes) attributes_.push_back(&dataset.attribute(name));
+  for (const std::string& name : options.attributes) attributes_.emplace_back(dataset, name);
+  if (options.catalogue.attributes)
+    for (const AttributeOfItems& attribute : attributes_) of_catalogue_.emplace_back(attribute.of(catalogue));
   if (options.catalogue.any() && !catalogue.empty()) catalogue_.emplace(catalogue);
   if (options.catalogue.frequencies && items != nullptr) {
     std::vector<std::int64_t> ids(items->items().begin(), items->items().end()), counts;
@@ -235,6 +237,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   require(catalogue_ || !data_.catalogue.any(), "items are drawn without a catalogue");
   samples.catalogue_size = catalogue_ ? catalogue_->size() : 0;
   samples.frequencies = frequencies_ ? &*frequencies_ : nullptr;
+  samples.catalogue_attributes = data_.catalogue.attributes ? &of_catalogue_ : nullptr;
   if (data_.catalogue.shared > 0) draw_shared(samples, scratch);
   if (data_.catalogue.own > 0)
     scratch.drawn.assign(static_cast<std::size_t>(catalogue_->size()), DistinctIds::kAbsent);
@@ -360,7 +363,7 @@ void SampleBuilder::add_items(Samples& samples, SampleScratch& scratch) const {
   for (std::size_t a = 0; a < attributes_.size(); ++a) {
     samples.attributes[a].resize(samples.items.size());
     for (std::size_t i = 0; i < samples.items.size(); ++i) {
-      samples.attributes[a][i] = attributes_[a]->of(samples.items[i]);
+      samples.attributes[a][i] = attributes_[a].of(samples.items[i]);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/batching/attribute_of_items.h"
 #include "hstu/batching/candidate.h"
 #include "hstu/batching/event_values.h"
 #include "hstu/batching/features.h"
@@ -115,7 +116,8 @@ class SampleBuilder {
   DataOptions data_;
   HistoryRule rule_;
   ContextualFeatures features_;
-  std::vector<const AttributeColumn*> attributes_;
+  std::vector<AttributeOfItems> attributes_;
+  std::vector<CatalogueAttribute> of_catalogue_;  // of each attribute, if they are wanted
   std::uint8_t label_bit_;
   EventValues events_;
   std::optional<NegativeSampler> negatives_;    // not of requests

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hstu/batching/attribute_of_items.h"
 #include "hstu/batching/batch_draws.h"
 #include "hstu/batching/catalogue_negatives.h"
 
@@ -29,6 +30,7 @@ struct Samples {
   std::vector<std::int32_t> drawn_item, shared_item;
   std::int64_t catalogue_size = 0;
   const ItemFrequencies* frequencies = nullptr;
+  const std::vector<CatalogueAttribute>* catalogue_attributes = nullptr;  // in the order of `attributes`
 
   // Candidates of sample b: [candidate_begin(b), candidate_begin(b + 1)), after one history. Those of an
   // anchor are its own item, then negatives.

@@ -53,6 +53,11 @@ Catalogue::Catalogue(TableSet& tables, std::size_t table, const std::vector<std:
           "table \"{}\": expected ascending ids from 0 to {}", of.config().name, of.config().rows - 1);
   const std::vector<std::int64_t> mine = part_of(ids, of.owners());
   check_table(of, std::ssize(mine));
+  if (mine.size() < ids.size())
+    for (auto place = ids.begin(); const std::int64_t id : mine) {
+      place = std::lower_bound(place, ids.end(), id);
+      places_.push_back(place - ids.begin());
+    }
   host_ids_ = Tensor::from<std::int64_t>({std::ssize(mine)}, mine);
   ids_ = host_ids_.copy(tables.context());
   if (access == RowAccess::train) select(RowAccess::train);

@@ -24,6 +24,8 @@ class Catalogue {
   const std::int64_t* ids() const { return host_ids_.data<std::int64_t>(); }  // (size), ascending
   const Tensor& device_ids() const { return ids_; }  // the same on the device of the tables
   std::size_t table() const { return table_; }
+  // (size) of ids() in the list of all ranks; null: 0, 1, ...
+  const std::int64_t* places() const { return places_.empty() ? nullptr : places_.data(); }
 
   // block (n, E) f32 or bf16, on the device of the tables: the rows of ids first .. first + n - 1 of this
   // rank, as the tables' stream finds them; bf16: to the nearest.
@@ -44,6 +46,7 @@ class Catalogue {
 
   TableSet& tables_;
   std::size_t table_;
+  std::vector<std::int64_t> places_;
   Tensor host_ids_, ids_;  // (size) i64, in host memory and on the device of the tables
   Tensor gradient_;
 };

@@ -21,7 +21,7 @@ Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data
         std::make_unique<Learner>(options, std::move(data_->task.model), std::move(data_->task.objective),
                                   open_device(device_.device, parse_bytes(options.device_memory)), comm);
   check_consistency(options);
-  learner_->open_catalogues(data_->catalogue);
+  learner_->open_catalogues(data_->catalogue, dataset());
   learner_->event_times = &dataset().time();
   for (std::size_t t = 0; t < learner_->tables.size(); ++t) {
     const std::string& column = learner_->tables[t].config().limits.score_column;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "hstu/batching/attribute_of_items.h"
 #include "hstu/comm/groups.h"
 #include "hstu/embedding/device_lookup.h"
 #include "hstu/embedding/shared_rows.h"
@@ -117,15 +118,37 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
   if (compute.groups == nullptr) compute.groups = &groups;
 }
 
-void Learner::open_catalogues(const std::vector<std::int64_t>& ids) {
+void Learner::open_catalogues(const std::vector<std::int64_t>& ids, const Dataset& dataset) {
   catalogues.clear();
-  for (const CatalogueUse& use : objective->catalogues())
-    catalogues.push_back(std::make_unique<Catalogue>(tables, use.feature, ids, RowAccess::read));
+  const auto open = [&](std::size_t feature, const std::vector<std::int64_t>& of) {
+    catalogues.push_back(std::make_unique<Catalogue>(tables, feature, of, RowAccess::read));
+  };
+  for (const CatalogueUse& use : objective->catalogues()) {
+    if (use.attribute.empty())
+      open(use.feature, ids);
+    else
+      open(use.feature, CatalogueAttribute(AttributeOfItems(dataset, use.attribute).of(ids)).distinct);
+  }
 }
 
 bool Learner::updates_all(const Catalogue& catalogue) const {
   const auto section = options.tables.by_name.find(tables[catalogue.table()].config().name);
   return section != options.tables.by_name.end() && section->second.updates == UpdatedRows::all;
+}
+
+// The tables may have a stream of their own, and rows another width than the model's.
+void Learner::read(const Catalogue& catalogue, std::int64_t first, Tensor& block) const {
+  const std::int64_t width = tables[catalogue.table()].width();
+  const bool projects = width != block.cols();
+  Tensor raw = projects ? Tensor::empty({block.rows(), width}, DType::f32, compute) : block;
+  const bool apart = !(tables.stream() == compute.stream);
+  if (apart) tables.stream().wait(compute.stream);
+  catalogue.read(first, raw);
+  if (apart) compute.stream.wait(tables.stream());
+  if (!projects) return;
+  Tape forward(compute, false);
+  const Variable rows = model->projected(forward, catalogue.table(), Variable::constant(raw));
+  block.copy_from(rows.value(), compute.stream);
 }
 
 std::vector<CatalogueRows> Learner::catalogue_rows(bool with_gradients) const {
@@ -136,11 +159,17 @@ std::vector<CatalogueRows> Learner::catalogue_rows(bool with_gradients) const {
     Catalogue& catalogue = *catalogues[c];
     CatalogueRows rows;
     rows.size = catalogue.size();
-    rows.width = tables[catalogue.table()].width();
+    rows.width = model->embedding_dim();
     rows.ids = catalogue.ids();
-    rows.read = [&catalogue](std::int64_t first, Tensor& block) { catalogue.read(first, block); };
+    rows.places = catalogue.places();
+    rows.read = [this, &catalogue](std::int64_t first, Tensor& block) { read(catalogue, first, block); };
     if (!tables.device().is_host()) rows.device_ids = catalogue.device_ids();
-    if (with_gradients && uses[c].has_gradient) rows.gradient = [&catalogue] { return catalogue.gradient(); };
+    if (with_gradients && uses[c].has_gradient)
+      rows.gradient = [this, &catalogue] {
+        Tensor gradient = catalogue.gradient();  // zeros of the tables' stream, at first
+        if (!(tables.stream() == compute.stream)) compute.stream.wait(tables.stream());
+        return gradient;
+      };
     all.push_back(std::move(rows));
   }
   return all;

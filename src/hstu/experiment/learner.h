@@ -28,14 +28,16 @@ struct Learner {
   // The streams that read batches: of the model and of the tables.
   std::vector<Stream> streams() const;
 
-  // Makes the catalogues of the objective, of the items `ids`: ascending, the same on all ranks. Their rows
-  // come into being by the first update; until then they are read as they begin. Throws what Catalogue
-  // throws.
-  void open_catalogues(const std::vector<std::int64_t>& ids);
+  // Makes the catalogues of the objective, of the items `ids`: ascending, the same on all ranks; attributes
+  // of items are those of `dataset`. Their rows come into being by the first update; until then they are read
+  // as they begin. Throws what Catalogue throws.
+  void open_catalogues(const std::vector<std::int64_t>& ids, const Dataset& dataset);
   // Whether a step updates all rows of a catalogue, with a gradient or without one.
   bool updates_all(const Catalogue& catalogue) const;
   // As passes read them, which may not outlive the learner; with_gradients: those of the loss.
   std::vector<CatalogueRows> catalogue_rows(bool with_gradients) const;
+  // block (n, E): rows first .. first + n - 1 of a catalogue as the model reads them, for `compute`.
+  void read(const Catalogue& catalogue, std::int64_t first, Tensor& block) const;
 
   RunOptions options;
   Context compute;

@@ -324,4 +324,25 @@ Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets
                            divisor);
 }
 
+Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const CatalogueRows& items,
+                      const Variable& rows, const SoftmaxOptions& options, double divisor) {
+  const Context& context = tape.context();
+  require(rows.rows() == items.size, "full_softmax: expected {} rows of items, found {}", items.size,
+          rows.rows());
+  CatalogueRows computed = items;
+  computed.read = [rows, context](std::int64_t first, Tensor& block) {
+    block.copy_from(rows.value().row_range(first, first + block.rows()), context.stream);
+  };
+  computed.gradient = nullptr;
+  if (rows.needs_gradient())
+    computed.gradient = [rows, context] {
+      GradientSlot slot = rows.gradient_slot(context);
+      if (!slot.accumulate) slot.tensor.fill_zero(context.stream);
+      return slot.tensor;
+    };
+  return catalogue_softmax(
+      tape, vectors, targets, computed,
+      {.name = "full_softmax", .softmax = options, .bias = {}, .rows = rows, .finish = {}}, divisor);
+}
+
 }  // namespace hstu::loss

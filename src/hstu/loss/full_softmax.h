@@ -36,4 +36,9 @@ struct SoftmaxOptions {
 Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const CatalogueRows& items,
                       const SoftmaxOptions& options, double divisor);
 
+// The same with rows (V, E) that the tape has computed from those of `items`, in the type of sums: they have
+// the gradient, in as much memory as they take, and items.read and items.gradient are not used.
+Variable full_softmax(Tape& tape, const Variable& vectors, const Tensor& targets, const CatalogueRows& items,
+                      const Variable& rows, const SoftmaxOptions& options, double divisor);
+
 }  // namespace hstu::loss

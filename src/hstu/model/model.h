@@ -40,6 +40,10 @@ class Model {
   virtual std::int64_t embedding_dim() const = 0;
   // Of the rows of a feature: E, unless they are projected (projected_tables.h).
   virtual std::int64_t row_width(std::size_t /*feature*/) const { return embedding_dim(); }
+  // (n, E): rows (n, row_width(feature)) of a table as forward() reads them.
+  virtual Variable projected(Tape& /*tape*/, std::size_t /*feature*/, const Variable& rows) const {
+    return rows;
+  }
   // Whether the candidates of a request may share one history (Candidate::others): each then has the outputs
   // that it has alone, to the bit on the host.
   virtual bool shares_histories() const { return false; }

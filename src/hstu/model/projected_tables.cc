@@ -23,18 +23,21 @@ ProjectedTables::ProjectedTables(std::unique_ptr<Model> model, std::vector<std::
   }
 }
 
+Variable ProjectedTables::projected(Tape& tape, std::size_t feature, const Variable& rows) const {
+  const Parameter* const projection = projections_[feature];
+  return projection == nullptr ? rows : ops::linear(tape, rows, Variable(*projection), Variable());
+}
+
 Variable ProjectedTables::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                                   const Draws& draws) const {
   require(rows.size() == projections_.size(), "expected rows of {} features, found {}", projections_.size(),
           rows.size());
-  std::vector<Variable> projected(rows.begin(), rows.end());
+  std::vector<Variable> read;
   {
     const StageRange stage(tape, kPreprocessorStage);
-    for (std::size_t f = 0; f < rows.size(); ++f)
-      if (projections_[f] != nullptr)
-        projected[f] = ops::linear(tape, rows[f], Variable(*projections_[f]), Variable());
+    for (std::size_t f = 0; f < rows.size(); ++f) read.push_back(projected(tape, f, rows[f]));
   }
-  return model_->forward(tape, batch, projected, draws);
+  return model_->forward(tape, batch, read, draws);
 }
 
 }  // namespace hstu

@@ -24,6 +24,7 @@ class ProjectedTables final : public Model {
   std::vector<FeatureSpec> features() const override { return model_->features(); }
   std::int64_t embedding_dim() const override { return model_->embedding_dim(); }
   std::int64_t row_width(std::size_t feature) const override { return widths_[feature]; }
+  Variable projected(Tape& tape, std::size_t feature, const Variable& rows) const override;
   bool shares_histories() const override { return model_->shares_histories(); }
   const BatchLayout& layout() const override { return model_->layout(); }
   // From rows[f] (n_f, W_f): of the model on rows[f] times the projection.

@@ -23,10 +23,11 @@ Variable SequenceEncoder::operator()(Tape& tape, const Variable& items, const Se
                                      const Draws& draws) const {
   StageRange stage(tape, kPreprocessorStage);
   const DType type = items.value().dtype();
+  std::vector<ops::GatherTerm> terms = {{items, tokens.item, config_.item_factor},
+                                        {ops::weight(tape, position_, type), tokens.position, 1}};
+  terms.insert(terms.end(), tokens.added.begin(), tokens.added.end());
   Variable x = ops::gather_sum(
-      tape,
-      {{items, tokens.item, config_.item_factor}, {ops::weight(tape, position_, type), tokens.position, 1}},
-      draws.dropout(config_.input_dropout, kInputPlace, tokens.all.names));  // (T, E)
+      tape, terms, draws.dropout(config_.input_dropout, kInputPlace, tokens.all.names));  // (T, E)
   if (hstu_) {
     const StackMask mask{.mask = {}, .contexts = {}, .targets = {}, .keys = tokens.keys};
     x = (*hstu_)(tape, x, tokens.all, tokens.wanted, 1 / config_.attention_divisor, draws, kFirstLayerPlace,

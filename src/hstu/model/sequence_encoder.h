@@ -1,17 +1,20 @@
 // The encoder of a retrieval model: from the rows of a history's items to one vector for each position that
 // predicts an item.
 //
-//   x = drop(item_factor * item row + position row), then the blocks, then the output's normalisation
+//   x = drop(item_factor * item row + position row + added rows), then the blocks, then the output's
+//   normalisation
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hstu/base/choice.h"
 #include "hstu/model/hstu_stack.h"
 #include "hstu/model/layer_norm.h"
 #include "hstu/model/sasrec_stack.h"
+#include "hstu/ops/gather_sum.h"
 
 namespace hstu {
 
@@ -48,7 +51,8 @@ struct SequenceTokens {
   Tensor position;  // (T) i32: its row of the position table, counted from the oldest event that is kept
   // rows is undefined in `all`. With a time table both have query_time, and `all` has key_time.
   StackRows all, wanted;
-  const HistoryKeys* keys = nullptr;  // of the samples' earlier tokens
+  const HistoryKeys* keys = nullptr;        // of the samples' earlier tokens
+  std::vector<ops::GatherTerm> added = {};  // to the rows of each token, in the type of items
 };
 
 class SequenceEncoder {

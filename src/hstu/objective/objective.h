@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hstu/base/files.h"
@@ -37,6 +38,9 @@ struct ListQuestion {
 struct CatalogueUse {
   std::size_t feature = 0;    // of Model::features(): its table
   bool has_gradient = false;  // the loss adds to the gradient of all of its rows
+  // Its rows are those of the ids that all items have of this attribute (batching/attribute_of_items.h); "":
+  // of the items.
+  std::string attribute = {};
 };
 
 // What an evaluation may read beside its batches. All of it outlives the evaluation's tally.

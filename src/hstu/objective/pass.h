@@ -14,7 +14,8 @@ struct Pass {
   // called by all ranks together, also without a sample.
   Tape& tape;
   const Batch& batch;
-  // (n_f, E) of each feature of the model: leaves, whose gradients update the rows.
+  // (n_f, E) of each feature of the model: leaves, whose gradients update the rows, or what is projected from
+  // leaves of another width.
   std::span<const Variable> rows = {};
   // Of Objective::catalogues(), in its order: this rank's rows, with a gradient in training.
   std::span<const CatalogueRows> catalogues = {};

@@ -7,9 +7,11 @@
 // alone: R = B, or fewer where a user has no history.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "hstu/batching/batch.h"
+#include "hstu/dataset/manifest.h"
 
 namespace hstu::retrieval {
 
@@ -20,6 +22,9 @@ inline constexpr std::string_view kTokenName = "token.name";        // (T) i64, 
 inline constexpr std::string_view kPosition = "token.position";     // (T) i32, 0 for a sample's oldest token
 inline constexpr std::string_view kKeyTime = "token.time";          // (T) i64 seconds
 inline constexpr std::string_view kQueryTime = "token.query_time";  // (T) i64 seconds, of the next event
+// (T) i32, the bits of the event's actions; only where a model reads them.
+inline constexpr std::string_view kAction = "token.action";
+inline constexpr std::int64_t kActionRows = kRankableBit;  // which is above all bits of actions
 // The tokens that the last layer computes. None of these columns in training: all tokens.
 inline constexpr std::string_view kQuery = "query.token";           // (R) i32, the last of each sample
 inline constexpr std::string_view kQueryName = "query.name";        // (R) i64, their token_name()

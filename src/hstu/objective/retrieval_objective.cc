@@ -25,8 +25,8 @@ std::int64_t catalogue_size(const Batch& batch) {
   return batch.values<std::int64_t>(retrieval::kCatalogueSize)[0];
 }
 
-loss::SampledItems sampled_items(const Pass& pass) {
-  return {.rows = pass.rows[0], .index = pass.batch.tensor(kSampledIndexColumn)};
+loss::SampledItems sampled_items(const Pass& pass, const Variable& items) {
+  return {.rows = items, .index = pass.batch.tensor(kSampledIndexColumn)};
 }
 
 // Rows that are drawn for each position are read one by one: their products are no faster in bfloat16.
@@ -34,12 +34,12 @@ Variable as_rows(const Pass& pass, const Variable& vectors) {
   return ops::convert(pass.tape, vectors, pass.rows[0].value().dtype());
 }
 
-loss::Pool pool(const Pass& pass, const RetrievalLoss& loss) {
+loss::Pool pool(const Pass& pass, const Variable& items, const RetrievalLoss& loss) {
   const Batch& batch = pass.batch;
   const bool draws = loss.kind == RetrievalLossKind::mixed;
   return {
       .form = draws ? loss::PoolForm::mixed : loss::PoolForm::in_batch,
-      .rows = ops::gather_rows(pass.tape, pass.rows[0], batch.tensor(kPoolIndexColumn)),
+      .rows = ops::gather_rows(pass.tape, items, batch.tensor(kPoolIndexColumn)),
       .ids = batch.host_tensor(kPoolIdsColumn),
       .occurrences = batch.host_tensor(kPoolOccurrencesColumn),
       .draws = batch.host_tensor(kPoolDrawsColumn),
@@ -50,30 +50,48 @@ loss::Pool pool(const Pass& pass, const RetrievalLoss& loss) {
 }  // namespace
 
 std::vector<CatalogueUse> RetrievalObjective::catalogues() const {
-  return {{.feature = 0, .has_gradient = config_.loss.kind == RetrievalLossKind::full}};
+  std::vector<CatalogueUse> uses = {
+      {.feature = 0, .has_gradient = config_.loss.kind == RetrievalLossKind::full}};
+  for (const ItemFeature& attribute : config_.attributes)
+    uses.push_back({.feature = uses.size(), .attribute = attribute.key});
+  return uses;
+}
+
+Variable RetrievalObjective::full_softmax(const Pass& pass, const Variable& vectors, const Tensor& targets,
+                                          const loss::SoftmaxOptions& options, double divisor) const {
+  const CatalogueRows& items = pass.catalogues.front();
+  if (config_.attributes.empty())
+    return loss::full_softmax(pass.tape, vectors, targets, items, options, divisor);
+  return loss::full_softmax(pass.tape, vectors, targets, items,
+                            vectors_of_catalogue(pass, config_.attributes), options, divisor);
 }
 
 Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) const {
-  require(pass.catalogues.size() == 1 && !pass.rows.empty(), "retrieval: expected items and their catalogue");
+  require(!pass.catalogues.empty() && !pass.rows.empty(), "retrieval: expected items and their catalogue");
   const Batch& batch = pass.batch;
   const auto divisor = static_cast<double>(batch.supervised);
   loss::SoftmaxOptions softmax{
       .scale = 1 / config_.loss.temperature, .unit = config_.unit, .longest = config_.unit ? 1.0 : 0.0};
   if (batch.has(retrieval::kTargetWeight)) softmax.weights = batch.tensor(retrieval::kTargetWeight);
   const Tensor targets = batch.tensor(retrieval::kTarget);
+  if (config_.loss.kind == RetrievalLossKind::full)
+    return full_softmax(pass, vectors, targets, softmax, divisor);
+  const Variable items = item_vectors(pass.tape, batch, pass.rows, config_.attributes);
   switch (config_.loss.kind) {
     case RetrievalLossKind::full:
-      return loss::full_softmax(pass.tape, vectors, targets, pass.catalogues.front(), softmax, divisor);
+      break;
     case RetrievalLossKind::uniform:
-      return loss::sampled_softmax(pass.tape, as_rows(pass, vectors), sampled_items(pass), softmax, divisor);
+      return loss::sampled_softmax(pass.tape, as_rows(pass, vectors), sampled_items(pass, items), softmax,
+                                   divisor);
     case RetrievalLossKind::gbce:
       return loss::gbce(
-          pass.tape, as_rows(pass, vectors), sampled_items(pass),
+          pass.tape, as_rows(pass, vectors), sampled_items(pass, items),
           {.logits = softmax, .catalogue = catalogue_size(batch), .calibration = config_.loss.calibration},
           divisor);
     case RetrievalLossKind::in_batch:
     case RetrievalLossKind::mixed:
-      return loss::pooled_softmax(pass.tape, vectors, targets, pool(pass, config_.loss), softmax, divisor);
+      return loss::pooled_softmax(pass.tape, vectors, targets, pool(pass, items, config_.loss), softmax,
+                                  divisor);
   }
   fail("unreachable");
 }
@@ -99,8 +117,9 @@ std::int64_t RetrievalObjective::excluded_events(std::int64_t history) const {
 }
 
 CatalogueScores RetrievalObjective::scores(const EvaluationSource& source) const {
-  require(source.catalogues.size() == 1, "retrieval: expected the catalogue of items");
-  CatalogueScores scores{.rows = source.catalogues.front(), .unit = config_.unit, .context = source.compute};
+  require(!source.catalogues.empty(), "retrieval: expected the catalogue of items");
+  CatalogueScores scores{
+      .rows = with_attributes(source, config_.attributes), .unit = config_.unit, .context = source.compute};
   if (!source.compute.device().is_host()) scores.block_rows = kGpuCatalogueBlock;
   return scores;
 }

@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "hstu/loss/full_softmax.h"
 #include "hstu/objective/catalogue_ranks.h"
+#include "hstu/objective/item_vectors.h"
 #include "hstu/objective/objective.h"
 #include "hstu/objective/retrieval_loss.h"
 #include "hstu/objective/retrieval_tally.h"
@@ -32,6 +34,7 @@ struct RetrievalObjectiveConfig {
   RetrievalLoss loss;
   bool unit = true;  // rows of items are divided by their norms, as the vectors are
   SeenItems exclude_seen = SeenItems::history;
+  std::vector<ItemFeature> attributes = {};  // features 1, 2, ... of the model
 };
 
 class RetrievalObjective final : public Objective {
@@ -55,6 +58,9 @@ class RetrievalObjective final : public Objective {
   void write_predictions(const Tally& evaluation, const Path& folder) const override;
 
  private:
+  Variable full_softmax(const Pass& pass, const Variable& vectors, const Tensor& targets,
+                        const loss::SoftmaxOptions& options, double divisor) const;
+
   RetrievalObjectiveConfig config_;
 };
 

@@ -24,8 +24,9 @@ std::unique_ptr<Model> with_widths(std::unique_ptr<Model> model, const Objective
     const auto section = tables.by_name.find(features[f].name);
     if (section == tables.by_name.end() || section->second.width == 0) continue;
     widths[f] = section->second.width;
-    const bool is_read = std::any_of(catalogues.begin(), catalogues.end(),
-                                     [f](const CatalogueUse& use) { return use.feature == f; });
+    const bool is_read = std::any_of(catalogues.begin(), catalogues.end(), [f](const CatalogueUse& use) {
+      return use.feature == f && use.attribute.empty();
+    });
     if (is_read && widths[f] != model->embedding_dim())
       fail_usage(
           "tables.{0}.width = {1}: this model compares its vectors with the rows of table {0}, which have "

@@ -27,7 +27,9 @@ void describe(ConfigFields& f, ContextualFeature& o) {
 }
 
 void describe(ConfigFields& f, AttributeSection& o) {
-  f.field("name", o.name, "an item attribute of the dataset", rule::required());
+  f.field("name", o.name, "of the feature and its table", rule::required());
+  f.field("key", o.key,
+          "an item attribute of the dataset; \"\": the name; \"item\": the item's id, for vectors of items");
   f.field("rows", o.rows, "of its table; 0: as many as the dataset's ids ask for", rule::at_least(0));
 }
 

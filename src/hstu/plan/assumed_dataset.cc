@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/batching/attribute_of_items.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/task/dataset_facts.h"
 
@@ -49,10 +50,11 @@ void write_events(const RunOptions& options, const Manifest& description, const 
   }
   std::vector<ItemAttribute> attributes;
   for (const AttributeSection& section : options.features.attributes) {
+    if (section.source() == kOwnId) continue;
     std::vector<std::int64_t> values;
     for (std::int64_t i = 0; i < (rows > 0 ? std::min(rows, items) : items); ++i)
       values.push_back(section.rows > 0 ? i % section.rows : i);
-    attributes.emplace_back().name = section.name;
+    attributes.emplace_back().name = section.source();
     attributes.back().values.append(values);
   }
   writer.finish(attributes);

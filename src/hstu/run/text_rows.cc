@@ -26,7 +26,7 @@ std::vector<TableOfTexts> tables_of_texts(const RunOptions& options, const Manif
         tables.push_back({table, of, hashed});
   };
   for (const AttributeSection& attribute : options.features.attributes)
-    add(attribute.name, attribute.name, false);
+    add(attribute.name, attribute.source(), false);
   for (const ContextualFeature& feature : options.features.context)
     for (const std::string& key : feature.keys) add(feature.name, key, feature.hashed);
   return tables;

@@ -45,7 +45,7 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
   const RetrievalObjective& retrieval = retrieval_of(learner);
   items_ = catalogue_of(learner.tables[0], items);
   check(!items_.empty(), "{}: the model has no item: nothing can be found", checkpoint.path().string());
-  learner.open_catalogues(items_);
+  learner.open_catalogues(items_, items);
   catalogue_ = retrieval.scores(
       {.catalogues = learner.catalogue_rows(false), .dataset = &items, .compute = learner.compute});
 }

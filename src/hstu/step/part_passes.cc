@@ -36,7 +36,11 @@ void PartPasses::forward() {
 }
 
 void PartPasses::loss() {
-  pass_->loss = objective_.loss({pass_->tape, *part_.batch, part_.rows->leaves, catalogues_}, pass_->outputs);
+  std::vector<Variable> rows = part_.rows->leaves;
+  // A loss over a catalogue compares vectors with rows of the model's width.
+  if (!catalogues_.empty())
+    for (std::size_t f = 0; f < rows.size(); ++f) rows[f] = model_.projected(pass_->tape, f, rows[f]);
+  pass_->loss = objective_.loss({pass_->tape, *part_.batch, rows, catalogues_}, pass_->outputs);
   outputs_.push_back(pass_->outputs.value());
 }
 

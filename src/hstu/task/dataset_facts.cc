@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/batching/attribute_of_items.h"
 #include "hstu/task/kind_options.h"
 
 namespace hstu {
@@ -48,7 +49,7 @@ std::vector<std::string> action_names(const TaskRequest& request) {
 // The columns of events that are neither the user, the item, nor an attribute, nor computed from the time.
 std::vector<std::string> context_names(const TaskRequest& request) {
   std::set<std::string> known{"user", "item", "hour", "weekday"}, names;
-  for (const AttributeSection& attribute : request.features.attributes) known.insert(attribute.name);
+  for (const AttributeSection& attribute : request.features.attributes) known.insert(attribute.source());
   for (const ContextualFeature& feature : request.features.context)
     for (const std::string& key : feature.keys)
       if (!known.contains(key)) names.insert(key);
@@ -61,6 +62,7 @@ std::vector<std::string> context_names(const TaskRequest& request) {
 }  // namespace
 
 std::int64_t DatasetFacts::rows_of_attribute(const std::string& name) const {
+  if (name == kOwnId) return rows_of_file(*this, kItemFile);
   expect_column(manifest.attributes, name, "item attribute");
   return rows_of_file(*this, attribute_file(name));
 }
@@ -102,8 +104,9 @@ DatasetFacts stated_facts(const TaskRequest& request) {
   state(kItemFile, request.features.item_rows);
   for (const std::string& name : manifest.context) state(context_file(name), 0);
   for (const AttributeSection& attribute : request.features.attributes) {
-    manifest.attributes.push_back(attribute.name);
-    state(attribute_file(attribute.name), attribute.rows);
+    if (attribute.source() == kOwnId) continue;
+    manifest.attributes.push_back(attribute.source());
+    state(attribute_file(attribute.source()), attribute.rows);
   }
   return facts;
 }

@@ -9,6 +9,8 @@
 namespace hstu {
 namespace {
 
+constexpr double kActionDeviation = 0.02;
+
 // Whether not all tokens are asked for: in evaluations and requests.
 bool has_queries(const Batch& batch) {
   return std::ranges::any_of(batch.columns(),
@@ -28,10 +30,14 @@ StackRows wanted_rows(const Batch& batch, const StackRows& all) {
 
 Retrieval::Retrieval(const RetrievalConfig& config, SampleFeatures features, std::uint64_t seed, DType type)
     : config_(config),
-      layout_(std::move(features), config.loss.drawn(), config.loss.has_pool()),
+      layout_(std::move(features), config.loss.drawn(), config.loss.has_pool(), config.actions),
       parameters_(derive_key(seed, "dense parameters"), type),
       compute_(type),
-      encoder_(parameters_, encoder_config(config)) {
+      encoder_(parameters_, encoder_config(config)),
+      action_(config.actions
+                  ? &parameters_.add("encoder.action", {retrieval::kActionRows, config.embedding_dim},
+                                     Initializer::normal(kActionDeviation))
+                  : nullptr) {
   require(config.history > 0, "retrieval: expected the length of histories");
 }
 
@@ -42,7 +48,9 @@ void Retrieval::move_to(const Context& context, DType compute) {
 
 Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                             const Draws& draws) const {
-  require(rows.size() == 1, "retrieval: expected rows of items, found those of {} features", rows.size());
+  require(rows.size() == 1 + config_.attributes.size(),
+          "retrieval: expected rows of items and {} attributes, found those of {} features",
+          config_.attributes.size(), rows.size());
   SequenceTokens tokens;
   tokens.item = batch.tensor(index_column(layout_.sample_features().item.name));
   tokens.position = batch.tensor(retrieval::kPosition);
@@ -54,7 +62,10 @@ Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Vari
   }
   tokens.wanted = wanted_rows(batch, tokens.all);
   tokens.keys = batch.history_keys;
-  const Variable vectors = encoder_(tape, ops::convert(tape, rows[0], compute_), tokens, draws);
+  if (action_ != nullptr)
+    tokens.added = {{ops::weight(tape, *action_, compute_), batch.tensor(retrieval::kAction)}};
+  const Variable items = item_vectors(tape, batch, rows, config_.attributes);
+  const Variable vectors = encoder_(tape, ops::convert(tape, items, compute_), tokens, draws);
   // Training compares them in their own type.
   return has_queries(batch) ? ops::convert(tape, vectors, parameters_.type()) : vectors;
 }
@@ -65,8 +76,6 @@ HstuStackConfig Retrieval::layers() const {
 }
 
 StackFlops Retrieval::flops(const Batch& batch) const {
-  const HstuStackConfig stack = layers();
-  if (stack.layers == 0) return {};
   const auto offsets = batch.values<std::int64_t>(retrieval::kOffsets);
   const bool all =
       batch.values<std::int64_t>(retrieval::kTarget).size() == static_cast<std::size_t>(batch.tokens);
@@ -76,7 +85,9 @@ StackFlops Retrieval::flops(const Batch& batch) const {
     if (tokens == 0) continue;
     samples.push_back({causal_mask(tokens), static_cast<std::int32_t>(all ? tokens : 1)});
   }
-  return stack_flops(stack, samples);
+  const SequenceEncoderConfig& encoder = encoder_.config();
+  return encoder.blocks == SequenceBlocks::hstu ? stack_flops(encoder.hstu, samples)
+                                                : sasrec_flops(encoder.sasrec, samples);
 }
 
 }  // namespace hstu

@@ -41,6 +41,7 @@ class Retrieval final : public Model {
   ParameterSet parameters_;
   DType compute_;  // of what is computed for every token
   SequenceEncoder encoder_;
+  const Parameter* action_;  // null: actions are not read
 };
 
 }  // namespace hstu

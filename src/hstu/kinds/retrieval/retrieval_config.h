@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "hstu/model/sequence_presets.h"
+#include "hstu/objective/item_vectors.h"
 #include "hstu/objective/retrieval_objective.h"
 
 namespace hstu {
@@ -18,11 +20,14 @@ struct RetrievalConfig {
   double dropout = 0.2;
   bool position_bias = true, time_bias = true;  // of the preset meta
   bool unit_vectors = true;                     // of users and items, before their product
+  bool actions = false;                         // tokens have a vector of the event's actions too
   SeenItems exclude_seen = SeenItems::history;
   RetrievalLoss loss;
 
   // Filled from the data configuration.
   std::int64_t history = 0;  // L
+  // Filled from the features.
+  std::vector<ItemFeature> attributes = {};  // of items, beside their ids
 };
 
 // The encoder of the configuration. UsageError for sizes that do not fit each other.

@@ -39,6 +39,7 @@ void RetrievalOptions::describe(ConfigFields& f) {
   f.field("position_bias", o.position_bias, "meta: attention adds a weight by the distance of two events");
   f.field("time_bias", o.time_bias, "meta: and one by the time between them");
   f.field("unit_vectors", o.unit_vectors, "vectors of users and items have the length 1");
+  f.field("actions", o.actions, "the model reads which actions an event of the history has");
   f.choice("exclude_seen", o.exclude_seen, kSeenItems,
            "what an evaluation leaves out of the catalogue: the items of all events before the target, of "
            "those that the model sees, or none");
@@ -98,8 +99,11 @@ void check(const TaskRequest& request) {
         "data.min_history = {}: a model of kind retrieval predicts an event from those before it: set 1 or "
         "more",
         request.data.min_history);
-  if (!request.features.attributes.empty() || !request.features.context.empty())
-    fail_usage("features: a model of kind retrieval has the item alone: remove attributes and context");
+  if (!request.features.context.empty())
+    fail_usage(
+        "features.context: every event of a history is asked for the next one, and a context is known of the "
+        "last alone: remove {}",
+        request.features.context.front().name);
   if (request.data.negatives.per_positive > 0 || request.evaluation_negatives.per_positive > 0)
     fail_usage(
         "negatives: a model of kind retrieval draws those of its loss (model.loss) and evaluates among all "
@@ -119,9 +123,14 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   DataOptions evaluation = data;
   data.predicts_next_events = true;
   data.catalogue = model.loss.drawn();
+  for (const AttributeSection& a : request.features.attributes)
+    model.attributes.push_back({a.name, a.source()});
+  data.catalogue.attributes = model.loss.kind == RetrievalLossKind::full && !model.attributes.empty();
   Task task{std::make_unique<Retrieval>(model, sample_features(request, facts), request.seed),
-            std::make_unique<RetrievalObjective>(RetrievalObjectiveConfig{
-                .loss = model.loss, .unit = model.unit_vectors, .exclude_seen = model.exclude_seen}),
+            std::make_unique<RetrievalObjective>(RetrievalObjectiveConfig{.loss = model.loss,
+                                                                          .unit = model.unit_vectors,
+                                                                          .exclude_seen = model.exclude_seen,
+                                                                          .attributes = model.attributes}),
             data, evaluation};
   task.has_baseline = false;
   task.no_requests =

@@ -71,11 +71,27 @@ void add_targets(const Samples& samples, Batch& batch) {
   }
 }
 
+std::int64_t attribute_bytes(const Samples& samples) {
+  const std::int64_t items = std::ssize(samples.items);
+  std::int64_t bytes = 0;
+  for (std::size_t a = 0; a < samples.attributes.size(); ++a) {
+    bytes += Batch::column_bytes<std::int32_t>(items);
+    if (samples.catalogue_attributes == nullptr) {
+      bytes += Batch::column_bytes<std::int64_t>(items);
+    } else {
+      const CatalogueAttribute& all = (*samples.catalogue_attributes)[a];
+      bytes += Batch::column_bytes<std::int64_t>(std::ssize(all.distinct)) +
+               Batch::column_bytes<std::int32_t>(std::ssize(all.number));
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void RetrievalLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
   batch.tokens = samples.history_offsets.back();
-  batch.reserve(5 * Batch::column_bytes<std::int32_t>(batch.tokens) +
+  batch.reserve(attribute_bytes(samples) + 6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 4 * Batch::column_bytes<std::int64_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(std::ssize(samples.items)) +
                 Batch::column_bytes<std::int32_t>((1 + drawn_.own) * batch.tokens) +
@@ -122,6 +138,9 @@ void RetrievalLayout::add_tokens(const Samples& samples, Batch& batch) const {
   std::copy(samples.history_offsets.begin(), samples.history_offsets.end(), offsets.begin());
   std::copy(samples.history_item.begin(), samples.history_item.end(), item.begin());
   std::copy(samples.history_time.begin(), samples.history_time.end(), key_time.begin());
+  if (actions_)
+    std::copy(samples.history_action.begin(), samples.history_action.end(),
+              batch.add<std::int32_t>(retrieval::kAction, {tokens}).begin());
   for (std::size_t b = 0; b < static_cast<std::size_t>(samples.count); ++b) {
     const std::int64_t begin = samples.history_offsets[b], end = samples.history_offsets[b + 1];
     for (std::int64_t h = begin; h < end; ++h) {

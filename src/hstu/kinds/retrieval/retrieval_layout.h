@@ -11,10 +11,11 @@ namespace hstu {
 
 class RetrievalLayout final : public BatchLayout {
  public:
-  // `drawn`: what training draws; `has_pool`: the targets of a batch are a pool, with what is drawn for it.
+  // `drawn`: what training draws; `has_pool`: the targets of a batch are a pool, with what is drawn for it;
+  // `actions`: tokens have kAction.
   explicit RetrievalLayout(SampleFeatures features, const CatalogueDrawOptions& drawn = {},
-                           bool has_pool = false)
-      : features_(std::move(features)), drawn_(drawn), has_pool_(has_pool) {}
+                           bool has_pool = false, bool actions = false)
+      : features_(std::move(features)), drawn_(drawn), has_pool_(has_pool), actions_(actions) {}
 
   const SampleFeatures& sample_features() const { return features_; }
   void lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const override;
@@ -26,7 +27,7 @@ class RetrievalLayout final : public BatchLayout {
 
   SampleFeatures features_;
   CatalogueDrawOptions drawn_;
-  bool has_pool_;
+  bool has_pool_, actions_;
 };
 
 }  // namespace hstu
