@@ -50,6 +50,8 @@ def test_seeds_and_variants(build, folder):
 def test_mistakes(folder):
     unknown = recipe("beauty", "--data", folder, "--output", folder / "x", "--variants", "base,none")
     assert unknown.returncode == 2 and "there is no none" in unknown.stderr, unknown.stderr
+    other = recipe("beauty", "--data", folder, "--output", folder / "x", "--variants", "large")
+    assert other.returncode == 2 and "seen-kept" in other.stderr, other.stderr
 
 
 def main():
