@@ -289,7 +289,7 @@ TEST_F(MemoryPlanTest, ABoundRefusesNothing) {
 
 TEST_F(MemoryPlanTest, AssumesFullBatchesWithoutADataset) {
   options_.features.item_rows = 5'000;
-  options_.features.attributes = {{"artist_id", 70}};
+  options_.features.attributes = {{.name = "artist_id", .rows = 70}};
   options_.features.context.push_back({"crossed", {"user", "artist_id", "is_organic"}, 900, true});
   options_.data.path = folder_ / "not_here";
   for (const bool is_second : {false, true}) {
