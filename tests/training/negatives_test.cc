@@ -205,7 +205,7 @@ class SharedHistories : public DrawnNegatives {
 TEST_F(SharedHistories, ComputeTheSameModel) {
   Dlrmv4Config& model = dlrmv4_of(options_);
   model.input_dropout = model.layer_dropout = 0;
-  options_.features.attributes = {{"kind", 0}};
+  options_.features.attributes = {{.name = "kind"}};
   expect_same();
 }
 
