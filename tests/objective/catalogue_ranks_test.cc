@@ -229,13 +229,16 @@ TEST(CatalogueBlocks, AreReadOnceIfTheWholeCatalogueIsKept) {
       EXPECT_EQ(catalogue_ranks(blocks, rank_queries(), rank_targets(), one_rank()), expected);
     EXPECT_EQ(reads, kept == kBytes ? kBlocks : 4 * kBlocks) << "twice for a batch";
   }
+  counted.context = make_context(Device::host());
+  counted.block_rows = 64;
   RetrievalTally tally(counted, [](const Batch&) { return questions_of_rank(0, 1); });
   reads = 0;
   for (int batch = 0; batch < 2; ++batch) {
     tally.add(Batch(), vectors_of_rank(0, 1), Stream());
     EXPECT_EQ(tally.settle(Stream(), one_rank()), "");
   }
-  EXPECT_EQ(reads, kBlocks) << "of an evaluation";
+  EXPECT_EQ(reads, 2) << "of an evaluation";
+  EXPECT_NEAR(counted.context.memory->figures().in_use, kept_bytes(kRankItems, kRankWidth, true), 4 * 256);
 }
 
 TEST(RetrievalTally, AVectorThatIsNotFiniteIsNamedOnAllRanksAndAddsNothing) {

@@ -5,6 +5,7 @@
 
 #include "hstu/device/block_sizes.h"
 #include "hstu/plan/memory_plan.h"
+#include "hstu/step/outputs.h"
 #include "plan/memory_plan_fixture.h"
 #include "support/recompute_choices.h"
 #include "training/step_on.h"
@@ -50,6 +51,33 @@ TEST_F(MemoryPlanTest, ADryStepOfTheSecondModelHasTheBytesOfARealOne) {
     ranking_gr_of(options_).recompute = choice;
     for (const std::int64_t parts : {1, 3}) expect_the_measured_bytes(options_, parts);
   }
+}
+
+// A dry evaluation has the bytes of the forward pass of a batch of a real one.
+void expect_the_measured_outputs(const RunOptions& options) {
+  TaskData data(options);
+  Learner learner(options, std::move(data.task.model), std::move(data.task.objective),
+                  make_context(Device::host()));
+  Batch batch;
+  LayoutScratch scratch;
+  const std::vector<std::int64_t> positions = data.anchors.evaluation.first(24);
+  ASSERT_EQ(positions.size(), 24U);
+  learner.model->layout().lay_out(data.evaluation_samples.build(positions), scratch, batch);
+  const std::int64_t before = learner.compute.memory->figures().in_use;
+  std::int64_t rows = 0;
+  for (const FeatureSpec& feature : learner.model->features())
+    rows += counted_bytes(batch.host_tensor(ids_column(feature.name)).size() *
+                          learner.model->embedding_dim() * std::int64_t{sizeof(float)});
+  outputs_of(learner, batch);
+  EXPECT_EQ(outputs_memory(*learner.model, batch, {}),
+            learner.compute.memory->figures().peak - before + rows);
+}
+
+TEST_F(MemoryPlanTest, ADryEvaluationHasTheBytesOfARealOne) {
+  options_.evaluation.holdout.fraction = 0.5;
+  expect_the_measured_outputs(options_);
+  use_ranking_gr();
+  expect_the_measured_outputs(options_);
 }
 
 // The pool of a step on the GPU has the planned bytes, parameters and optimizer included.

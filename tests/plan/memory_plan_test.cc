@@ -78,6 +78,33 @@ TEST_F(MemoryPlanTest, PlansThePartsOfAStep) {
   EXPECT_EQ(parts(), 8) << "a sample each";
 }
 
+TEST_F(MemoryPlanTest, HasTheEvaluations) {
+  options_.evaluation = {};
+  const MemoryPlan none = plan_memory(options_, {});
+  EXPECT_EQ(none.evaluation.samples + none.evaluation.passes() + none.evaluation.beside(), 0);
+  options_.evaluation.holdout.fraction = 0.5;
+  options_.evaluation.batch_size = 24;
+  const MemoryPlan small = plan_memory(options_, {});
+  EXPECT_EQ(small.evaluation.samples, 24);
+  EXPECT_LT(small.evaluation.passes(), small.activations) << "nothing is kept for a backward pass";
+  options_.evaluation.batch_size = 200;
+  const MemoryPlan large = plan_memory(options_, {});
+  EXPECT_EQ(large.evaluation.samples, 200);
+  EXPECT_EQ(large.passes(), large.evaluation.passes()) << "more than a step";
+  EXPECT_GT(large.total() - small.total(), large.evaluation.activations - small.activations);
+  PlannedDevice device{"a small host", {}, large.total(false) - 1};
+  EXPECT_THAT(testing::message_of<UsageError>([&] { check_fits(large, device); }),
+              HasSubstr("make evaluation.batch_size smaller"));
+  options_.evaluation.max_samples = 7;
+  EXPECT_EQ(plan_memory(options_, {}).evaluation.samples, 7);
+  options_.evaluation.holdout = {};
+  options_.evaluation.next_window = true;
+  options_.evaluation.max_samples = 9;
+  EXPECT_EQ(plan_memory(options_, {}).evaluation.samples, 9) << "of a window";
+  options_.data.path = folder_ / "not_here";
+  EXPECT_EQ(plan_memory(options_, {}).evaluation.samples, 200) << "assumed";
+}
+
 TEST_F(MemoryPlanTest, TablesHaveTheRowsThatOccur) {
   options_.features.item_rows = 1'000'000;
   options_.features.context.push_back({"user_x_hour", {"user", "hour"}, 500, true});

@@ -78,6 +78,10 @@ HostMemoryPool::~HostMemoryPool() {
   trim();
 }
 
+std::int64_t HostMemoryPool::most_kept(std::int64_t peak) {
+  return peak / 32 + kSlack;
+}
+
 // Of the free blocks, the nearest in size among those that have at least half and at most twice `capacity`
 // bytes; one that cannot change its size, at least `capacity`.
 HostMemoryPool::FreeBlocks::iterator HostMemoryPool::nearest(std::int64_t capacity) {
@@ -94,7 +98,7 @@ HostMemoryPool::FreeBlocks::iterator HostMemoryPool::nearest(std::int64_t capaci
 MemoryPool::Block HostMemoryPool::change(Block block, std::int64_t capacity, std::int64_t bytes) {
   const std::int64_t more = capacity - block.capacity;
   const std::int64_t peak = std::max(figures_.peak, figures_.in_use + counted_bytes(bytes));
-  const std::int64_t bound = peak + peak / 32 + kSlack;
+  const std::int64_t bound = peak + most_kept(peak);
   if (more > 0) free_until((limit() > 0 ? std::min(bound, limit()) : bound) - more);
   if (limit() > 0 && figures_.reserved + more > limit()) refuse(bytes, figures_.in_use, "");
   if (figures_.reserved > physical_memory() - more) {

@@ -34,6 +34,9 @@ class HostMemoryPool final : public MemoryPool {
       : MemoryPool(Stream(), limit), reuse_(reuse) {}
   ~HostMemoryPool() override;
 
+  // The bytes of free blocks that a pool keeps at most whose buffers had `peak` bytes.
+  static std::int64_t most_kept(std::int64_t peak);
+
   void trim() override;
   MemoryFigures figures() const override;
 

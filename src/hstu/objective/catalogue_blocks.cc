@@ -13,14 +13,25 @@ namespace {
 constexpr float kShortestItem = 1e-6F;  // an item's norm is at least this
 constexpr std::int64_t kNoItem = std::numeric_limits<std::int64_t>::max();
 
+bool is_kept(std::int64_t items, std::int64_t width, std::int64_t most) {
+  return items * width * std::int64_t{sizeof(float)} <= most;
+}
+
 }  // namespace
+
+std::int64_t kept_bytes(std::int64_t items, std::int64_t width, bool on_host) {
+  const std::int64_t of = is_kept(items, width, kKeptCatalogueBytes)
+                              ? items
+                              : std::min(items, on_host ? kCatalogueBlock : kGpuCatalogueBlock);
+  return (of * width + (on_host ? kernels::packed_items_size(of, width) : 0)) * std::int64_t{sizeof(float)};
+}
 
 CatalogueBlocks::CatalogueBlocks(CatalogueScores catalogue, std::int64_t kept_bytes)
     : catalogue_(std::move(catalogue)), first_bad_(on_device(std::vector{kNoItem}, catalogue_.context)) {
   const CatalogueRows& rows = catalogue_.rows;
   require(rows.width >= 1 && catalogue_.block_rows >= 1, "expected items of at least 1 number");
   const std::int64_t blocks = (rows.size + catalogue_.block_rows - 1) / catalogue_.block_rows;
-  const bool keeps = rows.size * rows.width * std::int64_t{sizeof(float)} <= kept_bytes;
+  const bool keeps = is_kept(rows.size, rows.width, kept_bytes);
   blocks_.resize(static_cast<std::size_t>(keeps ? blocks : std::min<std::int64_t>(blocks, 1)));
 }
 

@@ -12,17 +12,22 @@
 
 namespace hstu {
 
-inline constexpr std::int64_t kGpuCatalogueBlock = 65536;  // items of a block on GPUs
+inline constexpr std::int64_t kCatalogueBlock = 8192, kGpuCatalogueBlock = 65536;  // items
 
 // How vectors are compared with the items of a catalogue. Where the context is on a GPU, it scores and
 // counts; a score has the bits of the same chain of sums on both, from items whose norms may differ in their
 // last bit.
 struct CatalogueScores {
-  CatalogueRows rows;              // of this rank
-  bool unit = true;                // items are divided by their norms
-  Context context = {};            // of the blocks that rows.read fills
-  std::int64_t block_rows = 8192;  // items that are read at a time; no result depends on it
+  CatalogueRows rows;                         // of this rank
+  bool unit = true;                           // items are divided by their norms
+  Context context = {};                       // of the blocks that rows.read fills
+  std::int64_t block_rows = kCatalogueBlock;  // items that are read at a time; no result depends on it
 };
+
+// A rank's catalogue of so many bytes is read once for an evaluation.
+inline constexpr std::int64_t kKeptCatalogueBytes = std::int64_t{1} << 30;
+// The bytes of what an evaluation keeps of `items` items.
+std::int64_t kept_bytes(std::int64_t items, std::int64_t width, bool on_host);
 
 class CatalogueBlocks {
  public:

@@ -11,9 +11,6 @@
 
 namespace hstu {
 
-// A rank's catalogue of so many bytes is read once for an evaluation.
-inline constexpr std::int64_t kKeptCatalogueBytes = std::int64_t{1} << 30;
-
 // What the rows of a model's outputs ask for: R rows, each the vector of a user at the time of an event.
 struct RetrievalQuestions {
   std::vector<std::int64_t> user, position;  // (R) original user ids; the event whose item is asked for

@@ -45,6 +45,16 @@ class DryCatalogues {
   Tensor gradient_;
 };
 
+BatchRows dry_rows(const Model& model, const Batch& batch, const Context& of_rows) {
+  BatchRows found;
+  const std::vector<FeatureSpec> features = model.features();
+  for (std::size_t f = 0; f < features.size(); ++f) {
+    const Shape shape{batch.host_tensor(ids_column(features[f].name)).size(), model.row_width(f)};
+    found.leaves.emplace_back(Tensor::empty(shape, DType::f32, of_rows));
+  }
+  return found;
+}
+
 class DryPasses : public PartPasses {
  public:
   DryPasses(const Model& model, const Objective& objective, const Context& compute, Context of_rows,
@@ -62,15 +72,7 @@ class DryPasses : public PartPasses {
   }
 
  private:
-  BatchRows look_up(const Batch& batch) override {
-    BatchRows found;
-    const std::vector<FeatureSpec> features = model_.features();
-    for (std::size_t f = 0; f < features.size(); ++f) {
-      const Shape shape{batch.host_tensor(ids_column(features[f].name)).size(), model_.row_width(f)};
-      found.leaves.emplace_back(Tensor::empty(shape, DType::f32, of_rows_));
-    }
-    return found;
-  }
+  BatchRows look_up(const Batch& batch) override { return dry_rows(model_, batch, of_rows_); }
   void take_row_gradients(std::vector<Tensor> gradients) override {
     row_gradients_.push_back(std::move(gradients));
   }
@@ -80,25 +82,46 @@ class DryPasses : public PartPasses {
   std::vector<std::vector<Tensor>> row_gradients_;  // of each part, until the update
 };
 
-Context dry_context(const DryDevice& device, bool in_groups) {
-  return {.stream = Stream(), .memory = std::make_shared<DryMemoryPool>(device, in_groups)};
-}
+// Rows have a pool of their own on a GPU alone, as Learner's tables have.
+struct DryContexts {
+  Context compute, of_rows;
+
+  DryContexts(const DryDevice& device, const Batch& batch, AttentionChoice attention)
+      : compute(context(device, has_few_tokens(batch))),
+        of_rows(device.is_host() ? compute : context(device, false)) {
+    compute.attention = attention;
+  }
+  std::int64_t peak() const {
+    const std::int64_t peak = compute.memory->figures().peak;
+    return compute.memory == of_rows.memory ? peak : peak + of_rows.memory->figures().peak;
+  }
+
+ private:
+  static Context context(const DryDevice& device, bool in_groups) {
+    return {.stream = Stream(), .memory = std::make_shared<DryMemoryPool>(device, in_groups)};
+  }
+};
 
 }  // namespace
 
-// Rows have a pool of their own on a GPU alone, as Learner's tables have.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
                          const DryDevice& device, std::int64_t parts, const std::vector<std::int64_t>& items,
                          AttentionChoice attention) {
-  Context compute = dry_context(device, has_few_tokens(batch));
-  compute.attention = attention;
-  const Context of_rows = device.is_host() ? compute : dry_context(device, false);
+  const DryContexts on(device, batch, attention);
   PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
-  DryCatalogues catalogues(model, objective, of_rows, items);
-  DryPasses passes(model, objective, compute, of_rows, source, catalogues.rows());
+  DryCatalogues catalogues(model, objective, on.of_rows, items);
+  DryPasses passes(model, objective, on.compute, on.of_rows, source, catalogues.rows());
   pass_parts(passes);
-  const std::int64_t peak = compute.memory->figures().peak;
-  return device.is_host() ? peak : peak + of_rows.memory->figures().peak;
+  return on.peak();
+}
+
+std::int64_t outputs_memory(const Model& model, const Batch& batch, const DryDevice& device,
+                            AttentionChoice attention) {
+  const DryContexts on(device, batch, attention);
+  const BatchRows rows = dry_rows(model, batch, on.of_rows);
+  Tape tape(on.compute, false);
+  model.forward(tape, batch, rows.leaves, Draws());
+  return on.peak();
 }
 
 }  // namespace hstu

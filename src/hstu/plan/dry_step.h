@@ -1,4 +1,5 @@
-// The memory of a step that is not made: pass_parts() of step.h without kernels.
+// The memory of a step that is not made, pass_parts() of step.h without kernels, and of an evaluation's
+// batch.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +20,9 @@ namespace hstu {
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
                          const DryDevice& device, std::int64_t parts = 1,
                          const std::vector<std::int64_t>& items = {}, AttentionChoice attention = {});
+
+// The same of outputs_of() (step/outputs.h): the forward pass of an evaluation, with its looked-up rows.
+std::int64_t outputs_memory(const Model& model, const Batch& batch, const DryDevice& device,
+                            AttentionChoice attention = {});
 
 }  // namespace hstu

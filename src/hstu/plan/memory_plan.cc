@@ -8,6 +8,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/device/host_memory_pool.h"
 #include "hstu/device/machine.h"
 #include "hstu/embedding/table_division.h"
 #include "hstu/experiment/division.h"
@@ -157,6 +158,15 @@ void assume(const Planner& planner, const std::vector<RowOwners>& owners, Memory
       planner.options.data.path.string());
 }
 
+// A batch of an evaluation whose histories are the assumed ones.
+std::vector<std::int64_t> assumed_evaluation(const RunOptions& options, const Anchors& anchors) {
+  const std::vector<std::int64_t> assumed = anchors.training.first(anchors.training.size());
+  std::vector<std::int64_t> positions;
+  for (std::int64_t i = 0; i < evaluation_batch_size(options); ++i)
+    positions.push_back(assumed[static_cast<std::size_t>(i) % assumed.size()]);
+  return positions;
+}
+
 // DenseOptimizer's tensors for each parameter.
 std::int64_t states_of(const DenseOptimizerConfig& config) {
   if (config.kind != DenseOptimizerKind::sgd) return 2;
@@ -275,6 +285,11 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   plan.tokens = batch.tokens;
   plan.source_of_part = part.source;
   plan.saves_memory = data.task.saves_memory;
+  const std::vector<std::int64_t> evaluated = asked == nullptr ? evaluated_positions(options, data.anchors)
+                                                               : assumed_evaluation(*asked, data.anchors);
+  plan.evaluation = plan_evaluation(options, data, evaluated, device, ranks);
+  const std::int64_t peak = std::max(plan.activations, plan.evaluation.passes());
+  if (device.is_host()) plan.kept = std::min(peak, HostMemoryPool::most_kept(peak));
   if (asked != nullptr) assume({*asked, planner.dim, planner.gpu_trains, batch}, owners, plan);
   return plan;
 }

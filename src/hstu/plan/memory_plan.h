@@ -1,6 +1,7 @@
 // How much memory a run will need, known before it begins.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "hstu/device/dry_memory_pool.h"
 #include "hstu/embedding/table.h"
 #include "hstu/experiment/task_data.h"
+#include "hstu/plan/evaluation_plan.h"
 
 namespace hstu {
 
@@ -33,6 +35,8 @@ struct MemoryPlan {
   std::int64_t activations = 0;          // bytes: step_memory() of the largest step, and rows read ahead
   std::int64_t batches = 0;              // bytes of all batches that are ready
   std::int64_t samples = 0, tokens = 0;  // of the largest part
+  EvaluationPlan evaluation;             // uses again what activations leave
+  std::int64_t kept = 0;                 // bytes that the pool of processors keeps beside them at most
   std::string assumption;                // a sentence for people if the run's dataset is not here
   std::string source_of_part;            // one line for people
   std::string saves_memory;              // of the task
@@ -42,8 +46,10 @@ struct MemoryPlan {
   std::int64_t dense_bytes() const { return parameters + gradients + optimizer; }
   // Without bounds: what is needed in any case, if the rows of the other tables occur.
   std::int64_t total(bool bounds = true) const {
-    return table_bytes(bounds) + dense_bytes() + activations + batches;
+    return table_bytes(bounds) + dense_bytes() + batches + evaluation.beside() + passes() + kept;
   }
+  // A step, with which the first evaluation's baselines are in memory, or an evaluation in its place.
+  std::int64_t passes() const { return std::max(activations + evaluation.baselines, evaluation.passes()); }
 };
 
 struct PlannedDevice {

@@ -1,4 +1,6 @@
 // A plan of memory in words and as JSON.
+#include <algorithm>
+
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/options/table_options.h"
@@ -12,7 +14,9 @@ std::string gib(std::int64_t bytes) {
 }
 
 std::string advice(const MemoryPlan& plan) {
-  const std::int64_t tables = plan.table_bytes(false);
+  const std::int64_t tables = plan.table_bytes(false), evaluation = plan.evaluation.passes();
+  if (evaluation > std::max({plan.activations, tables, plan.dense_bytes()}))
+    return "An evaluation is the largest: make evaluation.batch_size smaller";
   if (tables > plan.activations && tables > plan.dense_bytes())
     return "The tables are the largest: set tables.place = \"auto\" (docs/tables.md), make embedding_dim "
            "smaller "
@@ -35,6 +39,12 @@ std::string where_of(const MemoryPlan::Table& table) {
   return table.host_bytes > 0 ? fmt::format("; {} on the host", gib(table.host_bytes)) : "";
 }
 
+Json to_json(const EvaluationPlan& plan) {
+  return {{"samples", plan.samples},    {"tokens", plan.tokens},       {"activations", plan.activations},
+          {"batches", plan.batches},    {"catalogue", plan.catalogue}, {"examples", plan.examples},
+          {"baselines", plan.baselines}};
+}
+
 // How many ids there may be. The largest of hashes of texts says nothing.
 std::string ids_of(const MemoryPlan::Table& table) {
   constexpr std::int64_t kMostNumbers = std::int64_t{1} << 53;
@@ -47,11 +57,12 @@ void check_fits(const MemoryPlan& plan, const PlannedDevice& device) {
   if (device.memory_bytes == 0 || plan.total(false) <= usable_bytes(device)) return;
   fail_usage(
       "{} has {}, and training{} needs {} at least: tables {}, parameters with gradients and optimizer {}, "
-      "activations of {} tokens {}, batches {}. {}. hstu plan prints the details",
+      "batches {}, activations of {} tokens {} or in their place an evaluation {}. {}. hstu plan prints the "
+      "details",
       device.name, gib(device.memory_bytes),
       plan.ranks > 1 ? fmt::format(" on one of {} ranks", plan.ranks) : "", gib(plan.total(false)),
-      gib(plan.table_bytes(false)), gib(plan.dense_bytes()), with_separators(plan.tokens),
-      gib(plan.activations), gib(plan.batches), advice(plan));
+      gib(plan.table_bytes(false)), gib(plan.dense_bytes()), gib(plan.batches), with_separators(plan.tokens),
+      gib(plan.activations), gib(plan.evaluation.passes()), advice(plan));
 }
 
 std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
@@ -74,6 +85,14 @@ std::string to_text(const MemoryPlan& plan, const PlannedDevice& device) {
       fmt::format("{} samples, {} tokens: {}", with_separators(plan.samples), with_separators(plan.tokens),
                   plan.source_of_part));
   add("batches", plan.batches, "ready before their step");
+  if (const EvaluationPlan& of = plan.evaluation; of.samples > 0) {
+    add("evaluation", of.passes(),
+        fmt::format("{} samples, {} tokens: takes turns with the activations", with_separators(of.samples),
+                    with_separators(of.tokens)));
+    add("beside it", of.beside(), "batches ready, and all examples");
+    if (of.baselines > 0) add("its baselines", of.baselines, "at most, before the evaluation");
+  }
+  if (plan.kept > 0) add("free blocks", plan.kept, "at most, for the next step");
   add("total", plan.total(), "");
   if (plan.host_bytes() > 0) add("beside it on the host", plan.host_bytes(), "tables");
   if (plan.table_bytes(true) > plan.table_bytes(false))
@@ -115,6 +134,8 @@ Json to_json(const MemoryPlan& plan, const PlannedDevice& device) {
           {"optimizer", plan.optimizer},
           {"activations", plan.activations},
           {"batches", plan.batches},
+          {"evaluation", to_json(plan.evaluation)},
+          {"free_blocks", plan.kept},
           {"samples", plan.samples},
           {"tokens", plan.tokens},
           {"source_of_part", plan.source_of_part},

@@ -9,6 +9,7 @@
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
 #include "hstu/baseline/baseline_file.h"
+#include "hstu/experiment/evaluation_batches.h"
 #include "hstu/experiment/over_ranks.h"
 #include "hstu/experiment/routes.h"
 #include "hstu/metrics/auc.h"
@@ -20,29 +21,6 @@
 
 namespace hstu {
 namespace {
-
-// Samples of a batch. Where each is ranked among all items, a rank has at most 65,536 of those, each of which
-// is a token: no result depends on batches.
-std::int64_t batch_size(const Experiment& experiment, int ranks) {
-  const std::int64_t most = evaluation_batch_size(experiment.options());
-  if (experiment.options().evaluation.negatives.from != NegativeSource::all) return most;
-  const std::int64_t items = 1 + experiment.evaluation_samples().most_negatives();
-  return std::clamp<std::int64_t>(65'536 * ranks / items, 1, most);
-}
-
-// The held-out anchors in the dataset's order, at most evaluation.max_samples of them (0: all).
-std::vector<std::int64_t> evaluation_positions(const Experiment& experiment) {
-  const AnchorList& anchors = experiment.anchors().evaluation;
-  const std::int64_t limit = experiment.options().evaluation.max_samples;
-  return anchors.first(limit > 0 ? limit : anchors.size());
-}
-
-std::vector<std::int64_t> window_positions(const Experiment& experiment, std::int64_t window) {
-  AnchorList::Window positions = experiment.anchors().training.window(window);
-  const auto limit = static_cast<std::size_t>(experiment.options().evaluation.max_samples);
-  if (limit > 0) positions = positions.first(std::min(limit, positions.size()));
-  return {positions.begin(), positions.end()};
-}
 
 ScoredWindow describe(const Dataset& dataset, std::int64_t window,
                       const std::vector<std::int64_t>& positions) {
@@ -79,11 +57,11 @@ std::optional<std::int64_t> window_to_score(const Experiment& experiment, BatchC
 }
 
 Evaluator::Evaluator(Experiment& experiment, Path baseline)
-    : Evaluator(experiment, evaluation_positions(experiment), experiment.anchors().holdout,
-                std::move(baseline), std::nullopt) {}
+    : Evaluator(experiment, held_out_positions(experiment.options(), experiment.anchors()),
+                experiment.anchors().holdout, std::move(baseline), std::nullopt) {}
 
 Evaluator Evaluator::of_window(Experiment& experiment, std::int64_t window) {
-  std::vector<std::int64_t> positions = window_positions(experiment, window);
+  std::vector<std::int64_t> positions = window_positions(experiment.options(), experiment.anchors(), window);
   const ScoredWindow scored = describe(experiment.dataset(), window, positions);
   Holdout holdout = experiment.anchors().holdout;
   holdout.time_begin = scored.first_time;
@@ -178,16 +156,10 @@ std::vector<float> Evaluator::weights_of_examples() const {
 std::unique_ptr<Loader> Evaluator::open_loader(const Communicator& comm) {
   const RunOptions& options = experiment_.options();
   ScheduleOptions order;
-  order.batch_size = batch_size(experiment_, comm.size());
+  order.batch_size = scored_batch_size(options, experiment_.evaluation_samples(), comm.size());
   all_ = AnchorList(positions_, std::array{std::int64_t{0}, static_cast<std::int64_t>(positions_.size())});
   Learner& learner = experiment_.learner();
-  LoaderOptions loading;
-  loading.workers = static_cast<int>(options.data.workers);
-  loading.division.part_tokens = options.training.micro_batch_tokens;
-  loading.division.ranks = comm.size();
-  loading.rank = comm.rank();
-  loading.seed = options.seed;
-  loading.fixed_draws = true;
+  LoaderOptions loading = evaluation_loading(options, comm.size(), comm.rank());
   loading.finish = with_routes(learner);
   loading.readers = learner.streams();
   return std::make_unique<Loader>(experiment_.evaluation_samples(), learner.model->layout(),
