@@ -70,7 +70,7 @@ class OnDevice {
   std::vector<Tensor> step() {
     Batch batch = batch_of(true);
     batch.supervised = kUsers;
-    model_.parameters().clear_gradients();
+    model_.parameters().clear_gradients(context_.stream);
     Tape tape(context_);
     const std::vector<Variable> rows{Variable(table_)};
     const Variable outputs = model_.forward(tape, batch, rows, Draws(5, 6));
