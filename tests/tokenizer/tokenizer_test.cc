@@ -75,6 +75,7 @@ TEST(Assignment, IsTheBestOfAllPermutations) {
   RandomStream random{3};
   for (int round = 0; round < 20; ++round) {
     std::vector<AssignmentCost> costs;
+    costs.reserve(4 * 5);
     for (int i = 0; i < 4 * 5; ++i)
       costs.push_back({static_cast<std::int64_t>(random.below(3)), random.uniform()});
     const auto total = [&](const std::vector<std::int64_t>& columns) {
