@@ -130,7 +130,9 @@ TEST_F(SemanticIdsModelOnGpu, AStepHasTheLossAndGradientsOfTheHost) {
           error += (x - y) * (x - y), norm += y * y;
           EXPECT_EQ(x, again[i].data<float>()[e]);
         }
-        EXPECT_LE(std::sqrt(error), (type == DType::f32 ? 1e-4 : 0.1) * std::sqrt(norm)) << i;
+        // What is left of sums that cancel has few digits in bfloat16.
+        const double limit = type == DType::f32 ? 1e-4 : i == 0 ? 0.02 : 0.25;
+        EXPECT_LE(std::sqrt(error), limit * std::sqrt(norm)) << i;
       }
     }
   });
