@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -102,6 +103,51 @@ TEST(CatalogueRanks, AreTheSameInBlocksOfAnySizeAndOnAnyNumberOfRanks) {
       EXPECT_EQ(found, ranks);
       EXPECT_EQ(first, top);
     });
+  }
+}
+
+// Rows and vectors of few small integers, so that products are exact and most of them are equal.
+TEST(CatalogueRanks, AreThoseOfASortInTenThousandCases) {
+  constexpr std::int64_t kWidth = 3, kQueries = 25;
+  RandomStream random{3};
+  const auto small = [&] { return static_cast<float>(random.below(3)) - 1; };
+  for (int c = 0; c < 400; ++c) {
+    SmallCatalogue all;
+    all.ids.clear(), all.rows.clear();
+    const auto items = static_cast<std::int64_t>(1 + random.below(30));
+    for (std::int64_t i = 0; i < items; ++i) {
+      all.ids.push_back(7 * i + static_cast<std::int64_t>(random.below(7)));
+      for (std::int64_t e = 0; e < kWidth; ++e) all.rows.push_back(small());
+    }
+    CatalogueScores scores = all.scores(8, false);
+    scores.rows.width = kWidth;
+    scores.rows.read = [&](std::int64_t first, Tensor& to) {
+      std::copy_n(all.rows.data() + first * kWidth, to.size(), to.mutable_data<float>());
+    };
+    CatalogueQueryList queries{.vectors = {}, .excluded_offsets = {0}, .excluded = {}};
+    Ids targets, expected;
+    for (std::int64_t q = 0; q < kQueries; ++q) {
+      for (std::int64_t e = 0; e < kWidth; ++e) queries.vectors.push_back(small());
+      const auto target = static_cast<std::size_t>(random.below(static_cast<std::uint64_t>(items)));
+      targets.push_back(all.ids[target]);
+      std::vector<std::pair<float, std::int64_t>> order;
+      for (std::size_t i = 0; i < all.ids.size(); ++i) {
+        if (i != target && random.below(4) == 0) {
+          queries.excluded.push_back(all.ids[i]);
+          continue;
+        }
+        float score = 0;
+        for (std::size_t e = 0; e < kWidth; ++e)
+          score += all.rows[i * kWidth + e] * queries.vectors[queries.vectors.size() - kWidth + e];
+        order.emplace_back(-score, all.ids[i]);
+      }
+      queries.excluded_offsets.push_back(std::ssize(queries.excluded));
+      std::sort(order.begin(), order.end());
+      const auto place = std::find_if(order.begin(), order.end(),
+                                      [&](const auto& item) { return item.second == targets.back(); });
+      expected.push_back(place - order.begin() + 1);
+    }
+    ASSERT_EQ(catalogue_ranks(scores, queries, targets, one_rank()), expected) << c;
   }
 }
 

@@ -124,8 +124,7 @@ inline JaggedShape jagged_shape(const CaseSize& size, std::int64_t queries, DTyp
 
 // Of operations that the host alone has: attention with a bias and hidden keys, by SiLU and by softmax with
 // dropout.
-inline std::vector<OpCase> host_op_cases() {
-  const CaseSize size;
+inline std::vector<OpCase> host_op_cases(const CaseSize& size = {}) {
   std::vector<OpCase> cases;
   for (const ScoreFunction score : {ScoreFunction::silu, ScoreFunction::softmax}) {
     JaggedShape jagged = jagged_shape(size, -1, DType::f64, host_context());
