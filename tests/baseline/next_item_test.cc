@@ -11,10 +11,12 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "batching/small_data.h"
+#include "hstu/base/random.h"
 #include "hstu/batching/anchors.h"
 #include "hstu/metrics/rank_metrics.h"
 
@@ -208,6 +210,25 @@ TEST_F(PublishedBaselines, OfBeautyHaveTheirHitsAndTheirSplitByTies) {
   EXPECT_NEAR(*of_tied.find("ndcg@10"), 0.0840, 5e-5);
   EXPECT_NEAR(*of_others.find("hr@10"), 0.0422, 5e-5);
   EXPECT_NEAR(*of_others.find("ndcg@10"), 0.0245, 5e-5);
+}
+
+// Most of what pairs of neighbours know of Beauty is the order inside a day.
+TEST_F(PublishedBaselines, OfBeautyLoseTheOrderOfShuffledTies) {
+  std::vector<small::Event> events =
+      sequences_of({root_ / "beauty/Beauty.txt"}, root_ / "beauty/Beauty_time.txt");
+  RandomStream random{1};
+  for (std::size_t begin = 0, end = 0; begin < events.size(); begin = end) {
+    const auto is_tied = [&](std::size_t i) {
+      return events[i].user == events[begin].user && events[i].time == events[begin].time;
+    };
+    while (end < events.size() && is_tied(end)) ++end;
+    for (std::size_t i = end - 1; i > begin; --i)
+      std::swap(events[i].item, events[begin + random.below(i - begin + 1)].item);
+  }
+  open(std::move(events));
+  const Measures markov = rank_metrics(baselines_->ranks(NextItemRule::markov, evaluated_, kAllEvents));
+  EXPECT_NEAR(*markov.find("hr@10"), 0.0599, 0.002);
+  EXPECT_NEAR(*markov.find("ndcg@10"), 0.0364, 0.002);
 }
 
 TEST_F(PublishedBaselines, OfSportsHaveTheirHits) {

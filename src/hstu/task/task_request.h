@@ -14,8 +14,8 @@ class KindOptions;
 // An item attribute with an embedding.
 struct AttributeSection {
   std::string name;
-  std::string key = {};  // of batching/attribute_of_items.h; "": the name
   std::int64_t rows = 0;
+  std::string key = {};  // of batching/attribute_of_items.h; "": the name
 
   const std::string& source() const { return key.empty() ? name : key; }
 };
