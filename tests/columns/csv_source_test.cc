@@ -156,6 +156,11 @@ TEST(CsvSource, TakesQuoteAndEscapeFromTheFormat) {
   EXPECT_THAT(csv_error("a,n\n'x'y,1\n", {.quote = '\''}), HasSubstr("line 2: text follows"));
 }
 
+TEST(CsvSource, NamesTheLineOfTextThatIsNotUtf8) {
+  EXPECT_THAT(csv_error("a,n\n\"b\nc\",1\nMalm\xF6,2\n"),
+              HasSubstr("log.csv: line 4: expected text in UTF-8: write the file again in UTF-8"));
+}
+
 TEST(CsvSource, NamesWhatIsWrong) {
   EXPECT_THAT(csv_error("x,1\n"), AllOf(HasSubstr("names no column \"a\""), HasSubstr("columns = [")));
   EXPECT_THAT(csv_error("a,a,n\nx,y,1\n"), HasSubstr("more than one column of this name"));

@@ -75,6 +75,7 @@ TEST(FileFormat, ThatIsNotReadIsNamedWithWhatToDo) {
   for (const auto& [bytes, what] : std::vector<std::pair<std::string, std::string>>{
            {"\xFF\xFEu\0s\0e\0r\0"s, "text in UTF-16, which hstu does not read: write it again in UTF-8"},
            {"u\0s\0e\0r\0,\0"s, "text in UTF-16"},
+           {"\xFF\xFE\0\0u\0\0\0"s, "text in UTF-32"},
            {"PK\x03\x04\x14\0\0\0"s, "a zip archive or an Excel workbook"},
            {"\xFD\x37zXZ\0\0"s, "compressed by xz"},
            {"Obj\x01\x04"s, "an Avro file"},

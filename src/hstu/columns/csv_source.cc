@@ -33,6 +33,16 @@ const char* other_delimiter(const std::vector<std::string>& names) {
   return nullptr;
 }
 
+// Of a message of Arrow, "In CSV column #1: Row #2: CSV conversion error to string: invalid UTF8 data".
+std::optional<std::int64_t> record_of_invalid_utf8(std::string_view message) {
+  constexpr std::string_view kRow = "Row #";
+  const std::size_t at = message.find(kRow);
+  if (at == std::string_view::npos || message.find("invalid UTF8 data") == std::string_view::npos)
+    return std::nullopt;
+  const std::string_view number = message.substr(at + kRow.size());
+  return parse_number<std::int64_t>(number.substr(0, number.find(':')));
+}
+
 std::string shown(std::string_view text) {
   return text.size() <= kShownBytes ? std::string(text) : std::string(text.substr(0, kShownBytes)) + "...";
 }
@@ -138,6 +148,12 @@ class CsvSource : public ColumnSource {
     }
     if (reason.find("Empty CSV") != std::string::npos)
       fail("{}: expected a first line with the names of the columns, found none", path_.string());
+    if (const auto record = record_of_invalid_utf8(reason)) {
+      fail(
+          "{}: line {}: expected text in UTF-8: write the file again in UTF-8 (iconv -f WINDOWS-1252 -t "
+          "UTF-8)",
+          path_.string(), line_of_record(path_, format_, *record));
+    }
     fail("{}: cannot be read as {} (it is truncated, damaged or of another format): {}", path_.string(),
          kind_of_csv(path_), reason);
   }

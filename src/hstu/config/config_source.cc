@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/first_bytes.h"
 #include "hstu/config/config.h"
 
 namespace hstu {
 namespace {
 
+constexpr std::size_t kFirstBytes = 16;           // as many as known_first_bytes() needs
 constexpr std::string_view kOverride = "--set ";  // how the source of an override begins
 
 toml::table parse_override(const std::string& word) {
@@ -45,6 +47,8 @@ void merge(toml::table& into, toml::table&& from) {
 toml::table config_tables(std::string_view text, std::string_view source,
                           std::span<const std::string> overrides) {
   toml::table tables;
+  if (const FirstBytes* const known = known_first_bytes(text.substr(0, kFirstBytes)))
+    fail_usage("{}: expected text in UTF-8, and it is {}: {}", source, known->what, known->advice);
   try {
     tables = toml::parse(text, source);
   } catch (const toml::parse_error& error) {

@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/first_bytes.h"
 #include "hstu/predict/converter.h"
 
 namespace hstu {
 namespace {
 
-constexpr std::size_t kMagicBytes = 4;
+constexpr std::size_t kFirstBytes = 16;  // as many as known_first_bytes() needs
+constexpr std::string_view kGzip = "\x1f\x8b";
 
 }  // namespace
 
@@ -37,21 +39,21 @@ ByteSource::ByteSource(const Path& path, std::string_view time_unit) {
   descriptor_ =
       piped ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   check(descriptor_ >= 0, "cannot open {}: {}", name_, std::strerror(errno));
-  char begin[kMagicBytes];
-  for (std::size_t n = 1; n > 0 && begin_.size() < kMagicBytes; begin_.append(begin, n))
-    n = read_some(begin, kMagicBytes - begin_.size());
-  const bool gzip = begin_.starts_with("\x1f\x8b");
-  if (!gzip && begin_ != "PAR1") return;
+  char begin[kFirstBytes];
+  for (std::size_t n = 1; n > 0 && begin_.size() < kFirstBytes; begin_.append(begin, n))
+    n = read_some(begin, kFirstBytes - begin_.size());
+  const FirstBytes* const known = known_first_bytes(begin_);
+  if (known == nullptr) return;
   ::close(std::exchange(descriptor_, -1));
-  if (gzip && !piped) {
+  if (known->bytes == kGzip && !piped) {
     begin_.clear();
     convert(path, time_unit);
     return;
   }
-  fail_usage("{}: expected CSV, found {}", name_,
-             gzip    ? "text compressed by gzip: name the file, or unpack it with gunzip -c"
-             : piped ? "Parquet: name the file"
-                     : "Parquet: give the file a name that ends in .parquet");
+  fail_usage("{}: expected CSV, and it is {}: {}", name_, known->what,
+             !piped                  ? known->advice
+             : known->bytes == kGzip ? "name the file, or unpack it with gunzip -c"
+                                     : "name a file of CSV or Parquet");
 }
 
 void ByteSource::convert(const Path& path, std::string_view time_unit) {
