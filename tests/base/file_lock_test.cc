@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hstu/base/staged_file.h"
 #include "temporary_folder.h"
 
 namespace {
@@ -41,6 +42,19 @@ TEST(FileLock, IsNotedWhereTheFileSystemHasNone) {
     EXPECT_TRUE(lock.held());
     EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("this file system has no locks"));
   }
+}
+
+TEST(StagedFile, LeavesNothingElseWhereTheFileSystemHasNoLocks) {
+  const Path folder = temporary_folder();
+  refused = ENOLCK;
+  {
+    StagedFile file(folder / "scores.csv", StagedFile::Existing::refuse);
+    write_file(file.temporary(), "1");
+    file.commit();
+  }
+  refused = 0;
+  EXPECT_EQ(read_file(folder / "scores.csv"), "1");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
 }
 
 }  // namespace

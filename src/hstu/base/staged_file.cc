@@ -58,6 +58,8 @@ bool StagedFile::lock() {
   ::close(std::exchange(lock_, -1));
   if (busy) fail_usage("another program is writing {}: wait for it or choose another name", path_.string());
   if (result == 0) return false;
+  // Without locks every program has a name of its own, and nobody writes under this one.
+  ::unlink(temporary_.c_str());
   temporary_ = fmt::format("{}.{}.partial", path_.string(), ::getpid());
   return true;
 }
