@@ -242,6 +242,33 @@ class FullDisk {
   void (*handler_)(int);
 };
 
+TEST(Checkpoint, AForgedEntryOfATableIsNamed) {
+  const TemporaryFolder folder;
+  Model model;
+  const Path path = model.save(folder);
+  const CheckpointManifest manifest = read_checkpoint_manifest(path);
+  const auto forged = [&](const char* key, const nlohmann::json& value) {
+    CheckpointManifest other = manifest;
+    if (value.is_null())
+      other.tables[1].erase(key);
+    else
+      other.tables[1][key] = value;
+    write_checkpoint_manifest(path, other);
+    return error_of([&] { Checkpoint{path}; });
+  };
+  EXPECT_THAT(forged("name", 7), HasSubstr("manifest.json: tables[1].name: expected a text, found 7"));
+  EXPECT_THAT(forged("optimizer", 7), HasSubstr("tables[1].optimizer: expected a text, found 7"));
+  EXPECT_THAT(forged("dim", nullptr), HasSubstr("tables[1].dim: expected a count, found null"));
+  EXPECT_THAT(forged("rows", "x"), HasSubstr("tables[1].rows: expected a count, found \"x\""));
+  EXPECT_THAT(forged("rows_alive", -1), HasSubstr("tables[1].rows_alive: expected a count, found -1"));
+  EXPECT_THAT(forged("state_width", 1.5), HasSubstr("tables[1].state_width: expected a count, found 1.5"));
+  CheckpointManifest other = manifest;
+  other.tables = "none";
+  write_checkpoint_manifest(path, other);
+  EXPECT_THAT(error_of([&] { Checkpoint{path}; }),
+              HasSubstr("manifest.json: tables: expected a list, found string"));
+}
+
 TEST(Checkpoint, AFullDiskNamesTheFileAndLeavesEarlierCheckpointsAlone) {
   const TemporaryFolder folder;
   Model model;

@@ -1,5 +1,7 @@
 #include "hstu/checkpoint/manifest.h"
 
+#include <utility>
+
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
@@ -17,6 +19,29 @@ std::string sealed_text(json document) {
   document.erase("checksum");
   document["checksum"] = checksum(document.dump(2));
   return document.dump(2) + "\n";
+}
+
+// What readers of a table's entry rely on; what else it has is checked where it is read. Exports have no
+// optimizer.
+void check_tables(const json& tables, const Path& path) {
+  check(tables.is_array(), "{}: tables: expected a list, found {}", path.string(), tables.type_name());
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const json& table = tables[t];
+    check(table.is_object(), "{}: tables[{}]: expected an object, found {}", path.string(), t,
+          table.type_name());
+    const auto expect = [&](const char* key, const json& value, bool fits, const char* what) {
+      check(fits, "{}: tables[{}].{}: expected {}, found {}", path.string(), t, key, what, value.dump());
+    };
+    for (const auto& [key, otherwise] : {std::pair{"name", json()}, {"optimizer", json("")}}) {
+      const json value = table.value(key, otherwise);
+      expect(key, value, value.is_string(), "a text");
+    }
+    for (const auto& [key, otherwise] :
+         {std::pair{"dim", json()}, {"rows", json()}, {"rows_alive", json()}, {"state_width", json(0)}}) {
+      const json value = table.value(key, otherwise);
+      expect(key, value, value.is_number_integer() && value >= 0, "a count");
+    }
+  }
 }
 
 }  // namespace
@@ -63,6 +88,7 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
                                 .state = document.at("state"),
                                 .tables = document.at("tables"),
                                 .files = {}};
+    check_tables(manifest.tables, path);
     for (const auto& [name, file] : document.at("files").items()) {
       const Path relative(name);
       check(relative.is_relative() && relative.lexically_normal() == relative && *relative.begin() != "..",

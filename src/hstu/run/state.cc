@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
@@ -39,7 +40,13 @@ void read(const Json& json, RunState& state) {
 Section state_section(RunState& state) {
   return {"run",
           [&state](SectionWriter& writer) { writer.describe(nlohmann::json::parse(to_json(state).dump())); },
-          [&state](const SectionReader& reader) { read(Json::parse(reader.description().dump()), state); }};
+          [&state](const SectionReader& reader) {
+            try {
+              read(Json::parse(reader.description().dump()), state);
+            } catch (const Error& error) {
+              fail("{}: run: {}", (reader.folder() / "manifest.json").string(), error.what());
+            }
+          }};
 }
 
 // Checkpoints of other programs have other states.
