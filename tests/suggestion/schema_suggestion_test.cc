@@ -211,6 +211,15 @@ TEST_F(CsvSuggestion, TakesNoRatingForAUser) {
   EXPECT_EQ(schema.item, "asin");
 }
 
+TEST(SchemaSuggestion, TakesAColumnForOneRoleOnly) {
+  const Path file = temporary_folder() / "log.csv";
+  write_file(file, "stars,product,time\n5,a,1700000000\n4,b,1700000001\n5,c,1700000002\n");
+  EXPECT_THAT(suggest_schema({file}), AllOf(HasSubstr("\nuser = \"\""), HasSubstr("\nitem = \"product\"")));
+  write_file(file, "user,item\n1,2\n1,3\n");
+  EXPECT_THAT(suggest_schema({file}),
+              AllOf(HasSubstr("\nuser = \"user\""), HasSubstr("\nlabel = \"event\"")));
+}
+
 TEST_F(CsvSuggestion, GuessesFromUnusualNames) {
   const auto log = [](int i) {
     return fmt::format("p{};{};{};{}", i / 12, i % 37, i % 4 == 0 ? "yes" : "no", 1'700'000'000 + i);

@@ -112,7 +112,8 @@ bool has_many_values(const ColumnSummary& column) {
   return column.distinct > kMany || column.distinct > column.rows / kRowsOfAValue;
 }
 
-std::optional<GuessedColumn> guess_id(const std::vector<ColumnSummary>& columns, Words words,
+// `others`: the words of ids of another role, for columns that must not be taken without a word.
+std::optional<GuessedColumn> guess_id(const std::vector<ColumnSummary>& columns, Words words, Words others,
                                       const ColumnSummary* taken) {
   constexpr int kNamed = 100;
   const auto suitable = [&](const ColumnSummary& column) { return &column != taken && may_be_id(column); };
@@ -124,6 +125,7 @@ std::optional<GuessedColumn> guess_id(const std::vector<ColumnSummary>& columns,
   }
   const auto* first = best_of(columns, [&](const ColumnSummary& c) {
     if (!suitable(c) || measures(c) || looks_like_a_time(c) || c.distinct <= 2) return 0;
+    if (name_score(c.name, others) >= kNamed) return 0;
     return 1 + (c.kind == Kind::kInteger ? 1 : 0) + (is_named_id(c) ? 2 : 0) + (has_many_values(c) ? 4 : 0);
   });
   if (first == nullptr) return std::nullopt;
@@ -210,12 +212,12 @@ GuessedActions actions_of_rating(const ColumnSummary& column) {
 }  // namespace
 
 std::optional<GuessedColumn> guess_user(const std::vector<ColumnSummary>& columns) {
-  return guess_id(columns, kUserWords, nullptr);
+  return guess_id(columns, kUserWords, kItemWords, nullptr);
 }
 
 std::optional<GuessedColumn> guess_item(const std::vector<ColumnSummary>& columns,
                                         const GuessedColumn& user) {
-  return guess_id(columns, kItemWords, user.column);
+  return guess_id(columns, kItemWords, kUserWords, user.column);
 }
 
 std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns) {
@@ -251,9 +253,13 @@ GuessedActions guess_actions(const std::vector<ColumnSummary>& columns,
     return c.kind == Kind::kText && c.distinct <= kMostTypes ? name_score(c.name, kTypeWords) : 0;
   });
   if (types != nullptr) return actions_of_types(*types);
+  const auto is_free = [&](const ColumnSummary& c) {
+    return std::find(used.begin(), used.end(), &c) == used.end();
+  };
   std::vector<const ColumnSummary*> flags;
   for (const ColumnSummary& c : columns) {
-    if (c.kind == Kind::kInteger && c.distinct > 0 && c.min >= 0 && c.max == 1) flags.push_back(&c);
+    if (is_free(c) && c.kind == Kind::kInteger && c.distinct > 0 && c.min >= 0 && c.max == 1)
+      flags.push_back(&c);
   }
   const auto* rating = best_of(columns, [&](const ColumnSummary& c) {
     return c.kind != Kind::kText && c.distinct > 1 && c.distinct <= kMostRatings
@@ -264,8 +270,8 @@ GuessedActions guess_actions(const std::vector<ColumnSummary>& columns,
   if (!flags.empty()) return actions_of_flags(std::move(flags));
   constexpr std::int64_t kMostKinds = 12;
   const auto* few = best_of(columns, [&](const ColumnSummary& c) {
-    const bool free = std::find(used.begin(), used.end(), &c) == used.end();
-    return free && c.kind == Kind::kText && c.distinct > 1 && c.distinct <= kMostKinds && !has_many_values(c)
+    return is_free(c) && c.kind == Kind::kText && c.distinct > 1 && c.distinct <= kMostKinds &&
+                   !has_many_values(c)
                ? 1
                : 0;
   });
