@@ -115,10 +115,10 @@ TrainRequest resume_request(const TrainWords& words, int ranks) {
   request.resume = true;
   request.from_step = words.from_step;
   request.allowed_changes = words.allow_change;
-  // They only say when a run ends.
+  // They only say when a run ends, and where the data are, which have an id.
   request.allowed_changes.insert(request.allowed_changes.end(),
                                  {"training.max_steps", "training.epochs", "evaluation.target_auc",
-                                  "evaluation.patience", "checkpoint.final"});
+                                  "evaluation.patience", "checkpoint.final", "data.path"});
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
   request.options = resume_options(words, request.folder, ranks);

@@ -57,6 +57,12 @@ Manifest read_own_manifest(const Path& dataset) {
   const Path file = dataset / kManifestFile;
   if (!std::filesystem::exists(file)) {
     if (dataset.empty()) fail_usage("data.path: expected the folder of a dataset, found \"\"");
+    if (!std::filesystem::exists(dataset))
+      fail_usage(
+          "{} is not a dataset: it does not exist; create one with hstu prepare, or, if it was moved, name "
+          "its "
+          "folder by data.path (of a run: in its config.toml)",
+          dataset.string());
     fail_usage("{} is not a dataset: it has no {}; create one with hstu prepare", dataset.string(),
                kManifestFile);
   }
