@@ -2,7 +2,10 @@
 #include "hstu/run/table_files.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -127,6 +130,32 @@ TEST_F(TableFiles, RunsWithIncrementalCheckpointsGiveTheSameExports) {
   const auto expected = files_of("to8"), found = files_of("other");
   for (const char* file : {"tables/item.safetensors", "tables/user.safetensors"})
     EXPECT_EQ(expected.at(file), found.at(file));
+}
+
+// A run that trains on may prune the checkpoint that an export reads.
+TEST_F(TableFiles, OfARunThatReplacesItsCheckpointAreOfTheNewOne) {
+  run("run");
+  const auto checkpoint = [&](int step) {
+    return folder_ / "run/checkpoints" / fmt::format("step_{:08}", step);
+  };
+  std::atomic<bool> ended = false;
+  std::thread run_goes_on([&] {
+    for (int step = 12; step < 27; ++step) {  // fewer times than an export tries
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      fs::rename(checkpoint(step), checkpoint(step + 1));
+    }
+    ended = true;
+  });
+  std::vector<std::string> errors;
+  for (int exports = 0; !ended; ++exports) {
+    try {
+      export_tables({.run = folder_ / "run", .output = folder_ / fmt::format("rows{}", exports)});
+    } catch (const Error& error) {
+      errors.emplace_back(error.what());
+    }
+  }
+  run_goes_on.join();
+  EXPECT_THAT(errors, ::testing::IsEmpty());
 }
 
 TEST_F(TableFiles, NamesTheExportThatIsMissingOrOutOfOrder) {

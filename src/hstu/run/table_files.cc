@@ -17,6 +17,7 @@
 #include "hstu/dataset/names.h"
 #include "hstu/embedding/saved_table.h"
 #include "hstu/run/folder.h"
+#include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
 
 namespace hstu {
@@ -247,14 +248,11 @@ void check_same_tables(const Checkpoint& before, const Checkpoint& now) {
   }
 }
 
-}  // namespace
-
-Json export_tables(const TableExportOptions& options) {
-  const Path checkpoints = open_run_folder(options.run).checkpoints();
-  const Checkpoint now(find_checkpoint(checkpoints, options.checkpoint));
+Json export_tables_of(const Path& checkpoint, const TableExportOptions& options) {
+  const Checkpoint now(checkpoint);
   std::optional<Checkpoint> before;
   if (!options.since.empty()) {
-    before.emplace(open_before(options.since, checkpoints, now));
+    before.emplace(open_before(options.since, checkpoint.parent_path(), now));
     check_same_tables(*before, now);
   }
   StagedFolder staged(options.output);
@@ -275,6 +273,13 @@ Json export_tables(const TableExportOptions& options) {
       write_whole(staged.path(), name, rows, manifest);
   }
   return finish(staged, manifest);
+}
+
+}  // namespace
+
+Json export_tables(const TableExportOptions& options) {
+  return read_checkpoint(open_run_folder(options.run).checkpoints(), options.checkpoint,
+                         [&](const Path& checkpoint) { return export_tables_of(checkpoint, options); });
 }
 
 Json join_exports(const std::vector<Path>& exports, const Path& output) {
