@@ -219,6 +219,10 @@ TEST(BetterBaselines, AreNamedWithTheirValues) {
               HasSubstr("NDCG@10 of 0.2500 is worse than that of markov (0.5000),"));
   result.item_baselines["markov"] = result.model;
   EXPECT_EQ(better_baselines(result, kSpecs), "");  // equal is not worse
+  result.baseline.add("ndcg@10", 0.75);
+  EXPECT_EQ(better_baselines(result, kSpecs), "") << "the one by name is of this kind";
+  result.item_baselines.clear();
+  EXPECT_THAT(better_baselines(result, kSpecs), HasSubstr("worse than that of the baseline (0.7500),"));
 }
 
 }  // namespace

@@ -170,6 +170,10 @@ TEST(Report, TheTileShowsTheLastValueAndTheBest) {
   const std::string page =
       report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
   EXPECT_THAT(page, HasSubstr("<b>0.6900</b><small>last; best 0.7100 at step 10; baseline 0.6500</small>"));
+  lines.push_back({{"event", "eval"}, {"step", 30}, {"samples", 960}, {"auc", 0.6}, {"baseline_auc", 0.65}});
+  EXPECT_THAT(
+      report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""}),
+      HasSubstr("baseline 0.6500, better than the model</small>"));
 }
 
 TEST(Report, MetricsComeFirstAndTablesScrollByThemselves) {

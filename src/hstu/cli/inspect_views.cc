@@ -66,6 +66,7 @@ std::vector<MetricSpec> known_metrics() {
 // `prefix`.
 void add_evaluation(const Json& model, const Json& baseline, const std::string& prefix, Rows& rows) {
   std::vector<std::string> titles, values, baselines, counts;
+  bool headline = true, worse = false;
   for (const MetricSpec& metric : known_metrics()) {
     const std::string name(metric.name);
     if (!model.contains(name)) continue;
@@ -74,10 +75,15 @@ void add_evaluation(const Json& model, const Json& baseline, const std::string& 
     if (!metric.in_summary) continue;
     titles.emplace_back(metric.title);
     values.push_back(number(model, name));
-    if (metric.logs_baseline) baselines.push_back(number(baseline, prefix + name));
+    if (!metric.logs_baseline) continue;
+    const Json of_model = model[name], of_baseline = baseline.value(prefix + name, Json());
+    if (std::exchange(headline, false) && of_model.is_number() && of_baseline.is_number())
+      worse = metric.improves(of_baseline.get<double>(), of_model.get<double>());
+    baselines.push_back(number(baseline, prefix + name));
   }
   std::string all = fmt::format("{}", fmt::join(values, ", "));
   if (!baselines.empty()) all += fmt::format("; baseline {}", fmt::join(baselines, ", "));
+  if (worse) all += ": better than the model";
   if (!titles.empty()) rows.push_back({fmt::format("{}", fmt::join(titles, ", ")), std::move(all)});
   rows.push_back({"evaluated", fmt::format("{}", fmt::join(counts, ", "))});
 }

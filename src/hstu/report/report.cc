@@ -45,6 +45,16 @@ std::string best_of(const RunMetrics& metrics, const MetricSpec& metric) {
   return fmt::format("last; best {} at step {}; ", number(best, name), count(best, "step"));
 }
 
+std::string baseline_of(const Json* eval, const MetricSpec& metric) {
+  const std::string name(metric.name), baseline = "baseline_" + name;
+  std::string text = "baseline " + number(eval, baseline);
+  if (eval != nullptr && eval->contains(name) && eval->contains(baseline) && (*eval)[name].is_number() &&
+      (*eval)[baseline].is_number() &&
+      metric.improves((*eval)[baseline].get<double>(), (*eval)[name].get<double>()))
+    text += ", better than the model";
+  return text;
+}
+
 std::string result(const RunMetrics& metrics, MetricSpecs specs) {
   const Json* const eval = metrics.last("eval");
   const Json* const train = metrics.last("train");
@@ -58,8 +68,8 @@ std::string result(const RunMetrics& metrics, MetricSpecs specs) {
     const std::string name(metric.name);
     if (metric.in_summary)
       tile(metric.title, number(eval, name),
-           best_of(metrics, metric) + (metric.logs_baseline ? "baseline " + number(eval, "baseline_" + name)
-                                                            : "of held-out samples"));
+           best_of(metrics, metric) +
+               (metric.logs_baseline ? baseline_of(eval, metric) : "of held-out samples"));
   }
   tile("loss", number(train, "loss"), "of the last steps");
   const Json* const latest = end != nullptr ? end : train;

@@ -37,11 +37,17 @@ std::string better_baselines(const EvaluationResult& result, MetricSpecs specs) 
   const std::optional<double> model = result.find(headline.name);
   if (!model) return "";
   std::vector<std::string> better;
-  for (const auto& [name, measures] : result.item_baselines) {
-    const std::optional<double> value = measures.find(headline.name);
+  bool has_names = false;
+  const auto compare = [&](const std::string& name, const std::optional<double>& value) {
     if (value && headline.improves(*value, *model))
       better.push_back(fmt::format("{} ({:.4f})", name, *value));
+  };
+  for (const auto& [name, measures] : result.item_baselines) {
+    const std::optional<double> value = measures.find(headline.name);
+    has_names = has_names || value;
+    compare(name, value);
   }
+  if (!has_names) compare("the baseline", result.baseline.find(headline.name));
   if (better.empty()) return "";
   return fmt::format(
       "the model's {} of {:.4f} is worse than that of {}, without a model: train longer, or look at the "

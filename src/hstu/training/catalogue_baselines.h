@@ -25,7 +25,8 @@ struct CatalogueBaselines {
 CatalogueBaselines catalogue_baselines(const Experiment& experiment, std::span<const std::int64_t> positions);
 
 // "the model's NDCG@10 of 0.0100 is worse than that of markov (0.1261), ...", for people: which baselines
-// have a better value of the first metric of `specs` than the model. "": none has.
+// have a better value of the first metric of `specs` than the model; "the baseline" where those by name have
+// no value of it. "": none has.
 std::string better_baselines(const EvaluationResult& result, MetricSpecs specs);
 
 }  // namespace hstu
