@@ -195,7 +195,7 @@ std::string checkpoint_view(const Json& json) {
   if (json.contains("base"))
     rows.push_back({"changes", fmt::format("of tables since step {}", count_of(json["base"], "step"))});
   if (const Json evaluation = run.value("evaluation", Json()); evaluation.is_object()) {
-    add_evaluation(evaluation["model"], evaluation["baseline"], "", rows);
+    add_evaluation(evaluation.at("model"), evaluation.at("baseline"), "", rows);
     rows.push_back({"evaluated at", fmt::format("step {}", count_of(run, "evaluated_at"))});
   }
   Rows tables{{"table", "rows", "in use", "width", "optimizer"}};
