@@ -126,6 +126,27 @@ TEST(SampleBuilder, NoEventAtOrAfterTheAnchorReachesItsHistory) {
   EXPECT_GT(tokens, 10'000);
 }
 
+TEST(SampleBuilder, LeavesOutTheSecondOfTheAnchorWhereAsked) {
+  const Data data = small::write(small::random_events(5, {.seconds = 30}));
+  const Dataset dataset(data.folder);
+  DataOptions options = full_options(HistoryStrategy::last_n);
+  const Samples all = SampleBuilder(dataset, options).build(every_position(data));
+  options.same_second = false;
+  const Samples before = SampleBuilder(dataset, options).build(every_position(data));
+  const auto of_own_second = [](const Samples& samples) {
+    std::int64_t count = 0;
+    for (std::size_t b = 0; b < samples.position.size(); ++b)
+      for (std::int64_t t = samples.history_offsets[b]; t < samples.history_offsets[b + 1]; ++t)
+        count += samples.history_time[static_cast<std::size_t>(t)] == samples.candidate_time[b] ? 1 : 0;
+    return count;
+  };
+  EXPECT_GT(of_own_second(all), 100);
+  EXPECT_EQ(of_own_second(before), 0);
+  EXPECT_EQ(before.position, all.position);
+  options.predicts_next_events = true;
+  EXPECT_THROW(SampleBuilder(dataset, options), UsageError);
+}
+
 TEST(SampleBuilder, WhatComesLaterChangesNothingButTheLabel) {
   const std::vector<small::Event> events = small::random_events(4);
   const Data data = small::write(events);

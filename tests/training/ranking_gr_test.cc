@@ -178,7 +178,8 @@ TEST_F(TrainingRankingGr, NamesWhatDoesNotFit) {
   EXPECT_THAT(
       error([](RunOptions& o) { ranking_gr_of(o).preprocessor_mlp = false, ranking_gr_of(o).dim = 4; }),
       HasSubstr("model.preprocessor_mlp"));
-  EXPECT_THAT(error([](RunOptions& o) { o.features.attributes = {{.name = "artist"}}; }), HasSubstr("artist"));
+  EXPECT_THAT(error([](RunOptions& o) { o.features.attributes = {{.name = "artist"}}; }),
+              HasSubstr("artist"));
   EXPECT_THAT(error([](RunOptions& o) { ranking_gr_of(o).label_column = "l"; }),
               HasSubstr("model.labels is empty"));
   EXPECT_THAT(error([](RunOptions& o) { ranking_gr_of(o).head = RankingHead::multi_class; }),

@@ -81,8 +81,10 @@ struct DataOptions {
   HistoryStrategy strategy = HistoryStrategy::interleaved;
   std::vector<std::string> pools;    // actions whose events enter histories; empty: as the dataset says
   std::int64_t scan_limit = 20'000;  // a history comes from at most this many events before the anchor
-  std::int64_t max_sequence = 0;     // contextual tokens + history + candidate; 0: no limit
-  std::int64_t min_history = 0;      // events of any kind a user must have before an anchor
+  // false: a history ends before the second of its anchor, as that of a request does.
+  bool same_second = true;
+  std::int64_t max_sequence = 0;  // contextual tokens + history + candidate; 0: no limit
+  std::int64_t min_history = 0;   // events of any kind a user must have before an anchor
   // Training uses every n-th anchor of a user in a window, counted back from the last; 0: only the last.
   std::int64_t anchor_stride = 1;
   std::int64_t window_seconds = 86'400;  // training proceeds window by window in time; 0: one window

@@ -45,6 +45,10 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
       features_(dataset, options.contextual),
       label_bit_(dataset.manifest().label_bit()),
       events_(dataset, options.events) {
+  check(options.same_second || !options.predicts_next_events,
+        "data.same_second = false: this model predicts every event of a history from those before it, also "
+        "of its "
+        "second: set true");
   for (const std::string& name : options.attributes) attributes_.emplace_back(dataset, name);
   if (options.catalogue.attributes)
     for (const AttributeOfItems& attribute : attributes_) of_catalogue_.emplace_back(attribute.of(catalogue));
@@ -86,6 +90,12 @@ void SampleBuilder::build(std::span<const Candidate> candidates, Samples& sample
   add_items(samples, scratch);
 }
 
+UserEvents SampleBuilder::events_before(std::int64_t user, std::int64_t position) const {
+  if (data_.same_second) return dataset_.events_before(user, position);
+  return dataset_.events_before_time(dataset_.user_ids()[static_cast<std::size_t>(user)],
+                                     dataset_.time()[position]);
+}
+
 Candidate SampleBuilder::anchor_at(std::int64_t position, std::int64_t& user) const {
   dataset_.checked(position);
   user = find_user(dataset_, position, user);
@@ -95,7 +105,7 @@ Candidate SampleBuilder::anchor_at(std::int64_t position, std::int64_t& user) co
           .item = dataset_.item()[position],
           .time = dataset_.time()[position],
           .label = (dataset_.action()[static_cast<std::size_t>(position)] & label_bit_) != 0 ? 1.0f : 0.0f,
-          .before = dataset_.events_before(user, position)};
+          .before = events_before(user, position)};
 }
 
 // Of an event with several labels any of them makes it one.
@@ -142,8 +152,7 @@ void SampleBuilder::draw_negatives(const BatchDraws& draws, std::int64_t positio
 }
 
 std::int64_t SampleBuilder::most_tokens(std::int64_t position) const {
-  const std::int64_t tokens =
-      most_tokens({.before = dataset_.events_before(dataset_.user_at(position), position)});
+  const std::int64_t tokens = most_tokens({.before = events_before(dataset_.user_at(position), position)});
   if (!draws_negatives() || !is_positive(position)) return tokens;
   const std::int64_t negatives = data_.negatives.per_positive;
   return share_histories() ? tokens + negatives * events_.tokens() : tokens * (1 + negatives);
@@ -163,14 +172,14 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
   if (data_.predicts_next_events) {
     for (const std::int64_t anchor : positions) {
       user = find_user(dataset_, anchor, user);
-      count += std::ssize(scratch.gatherer.gather(dataset_.events_before(user, anchor)));
+      count += std::ssize(scratch.gatherer.gather(events_before(user, anchor)));
     }
     return count;
   }
   if (!events_.wanted()) return count + static_cast<std::int64_t>(positions.size());
   for (const std::int64_t anchor : positions) {
     user = find_user(dataset_, anchor, user);
-    const auto history = scratch.gatherer.gather(dataset_.events_before(user, anchor));
+    const auto history = scratch.gatherer.gather(events_before(user, anchor));
     const auto scored = events_.candidates(static_cast<std::int64_t>(history.size()) + 1) - 1;
     for (const std::int64_t position : history.last(static_cast<std::size_t>(scored)))
       count += events_.rankable(position) ? 1 : 0;

@@ -95,6 +95,8 @@ class SampleBuilder {
 
  private:
   // The anchor at `position`, whose user is looked for at index `user` first.
+  // Events of user `user` before the anchor at `position`, from which its history is taken.
+  UserEvents events_before(std::int64_t user, std::int64_t position) const;
   Candidate anchor_at(std::int64_t position, std::int64_t& user) const;
   bool is_positive(std::int64_t position) const;
   static std::int64_t other_items(const std::vector<std::int64_t>& catalogue, std::int64_t most);

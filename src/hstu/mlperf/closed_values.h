@@ -10,6 +10,7 @@ inline constexpr std::string_view kClosedValues = R"(data.history_length = 4086
 data.history_strategy = "interleaved"
 data.pools = ["listen_plus", "like", "skip"]
 data.scan_limit = 20000
+data.same_second = true
 data.min_history = 4086
 data.anchor_stride = 1
 data.window_seconds = 86400

@@ -62,6 +62,9 @@ void describe(ConfigFields& f, DataSection& o) {
           rule::distinct());
   f.field("scan_limit", o.options.scan_limit,
           "a history comes from this many events before the candidate, at most", rule::between(1, 1e12));
+  f.field("same_second", o.options.same_second,
+          "a history has the events of its candidate's own second that the log has before it; false: none of "
+          "that second, as in hstu predict");
   f.field("min_history", o.options.min_history,
           "events of any kind a user must have before a candidate counts", rule::at_least(0));
   f.field("anchor_stride", o.options.anchor_stride,
