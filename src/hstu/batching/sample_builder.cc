@@ -45,7 +45,8 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
       features_(dataset, options.contextual),
       label_bit_(dataset.manifest().label_bit()),
       events_(dataset, options.events) {
-  check(options.same_second || !options.predicts_next_events,
+  if (!options.same_second && options.predicts_next_events)
+    fail_usage(
         "data.same_second = false: this model predicts every event of a history from those before it, also "
         "of its "
         "second: set true");
