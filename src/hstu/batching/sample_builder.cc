@@ -47,9 +47,8 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
       events_(dataset, options.events) {
   if (!options.same_second && options.predicts_next_events)
     fail_usage(
-        "data.same_second = false: this model predicts every event of a history from those before it, also "
-        "of its "
-        "second: set true");
+        "data.same_second = false: this model predicts every event of a history from those before it, "
+        "also of its second: set true");
   for (const std::string& name : options.attributes) attributes_.emplace_back(dataset, name);
   if (options.catalogue.attributes)
     for (const AttributeOfItems& attribute : attributes_) of_catalogue_.emplace_back(attribute.of(catalogue));
