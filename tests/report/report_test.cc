@@ -132,6 +132,7 @@ TEST(Report, DrawsLossGaucAndListsOfEvaluations) {
 
 TEST(Comparison, DrawsEveryRunInEveryChart) {
   std::vector<NamedRun> runs;
+  runs.reserve(8);
   for (int i = 0; i < 8; ++i)
     runs.push_back({"run <" + std::to_string(i) + ">", RunMetrics(lines_of_a_run()), kRankingMetrics});
   const std::string page = comparison_html("a & b", {{"run", "AUC"}, {"run <0>", "0.71"}}, {{"run"}}, runs);

@@ -20,6 +20,7 @@ namespace {
 std::vector<std::int64_t> draws(const Distribution& distribution, int n = 100'000) {
   RandomStream random{7};
   std::vector<std::int64_t> values;
+  values.reserve(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) values.push_back(distribution.draw(random));
   std::sort(values.begin(), values.end());
   return values;

@@ -76,7 +76,8 @@ void add_evaluation(const Json& model, const Json& baseline, const std::string& 
     titles.emplace_back(metric.title);
     values.push_back(number(model, name));
     if (!metric.logs_baseline) continue;
-    const Json of_model = model[name], of_baseline = baseline.value(prefix + name, Json());
+    const Json& of_model = model[name];
+    const Json of_baseline = baseline.value(prefix + name, Json());
     if (std::exchange(headline, false) && of_model.is_number() && of_baseline.is_number())
       worse = metric.improves(of_baseline.get<double>(), of_model.get<double>());
     baselines.push_back(number(baseline, prefix + name));
