@@ -31,11 +31,7 @@ class RetrievalOnGpu : public RetrievalRun {
     run(name + " host");
     options_.device = "cuda";
     run(name + " gpu");
-    const std::vector<double> expected = losses(name + " host"), found = losses(name + " gpu");
-    ASSERT_EQ(found.size(), expected.size()) << name;
-    EXPECT_GE(found.size(), 20U) << name;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      EXPECT_NEAR(found[i], expected[i], 1e-3 * expected[i]) << name << " " << i;
+    expect_losses_near(name + " gpu", name + " host", 1e-3, 20);
   }
 };
 

@@ -41,11 +41,7 @@ TEST_F(SemanticIdsOnGpu, EveryFormIsTheHosts) {
     run(name + " host");
     options_.device = "cuda";
     run(name + " gpu");
-    const std::vector<double> expected = losses(name + " host"), found = losses(name + " gpu");
-    ASSERT_EQ(found.size(), expected.size()) << name;
-    EXPECT_GE(found.size(), 10U) << name;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      EXPECT_NEAR(found[i], expected[i], 1e-3 * expected[i]) << name << " " << i;
+    expect_losses_near(name + " gpu", name + " host", 1e-3, 10);
   });
 }
 
@@ -56,10 +52,7 @@ TEST_F(SemanticIdsOnGpu, BFloat16FollowsFp32) {
     run(name + " fp32");
     options_.precision = Precision::bf16;
     run(name + " bf16");
-    const std::vector<double> expected = losses(name + " fp32"), found = losses(name + " bf16");
-    ASSERT_EQ(found.size(), expected.size()) << name;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      EXPECT_NEAR(found[i], expected[i], 0.02 * expected[i]) << name << " " << i;
+    expect_losses_near(name + " bf16", name + " fp32", 0.02);
   });
 }
 
