@@ -9,7 +9,7 @@ bool is_replaced(const Path& checkpoints, const std::string& word, const Path& p
   if (!word.empty() && word != kBestLink) return false;
   try {
     return find_checkpoint(checkpoints, word) != path;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return false;
   }
 }

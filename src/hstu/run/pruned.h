@@ -1,9 +1,9 @@
 // Reads a checkpoint beside a run that trains on: it may prune the checkpoint before it is read to its end.
 #pragma once
 
+#include <exception>
 #include <string>
 
-#include "hstu/base/error.h"
 #include "hstu/base/files.h"
 
 namespace hstu {
@@ -23,7 +23,7 @@ auto read_checkpoint(const Path& checkpoints, const std::string& word, const Bod
     const Path path = checkpoint_to_read(checkpoints, word, attempt > 0);
     try {
       return body(path);
-    } catch (const Error&) {
+    } catch (const std::exception&) {  // also of std::filesystem, where a file has left its folder
       if (attempt + 1 == kAttempts || !is_replaced(checkpoints, word, path)) throw;
     }
   }
