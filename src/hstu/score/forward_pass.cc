@@ -14,8 +14,7 @@ namespace hstu {
 void load_model(const Checkpoint& checkpoint, Learner& learner) {
   std::vector<Section> sections = table_sections(learner.tables);
   sections.push_back(parameters_section(learner.model->parameters().all(), learner.compute.stream));
-  for (const Section& section : sections)
-    section.load(SectionReader(checkpoint.path(), section.name, checkpoint.manifest()));
+  for (const Section& section : sections) section.load(checkpoint.section(section.name));
 }
 
 ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
