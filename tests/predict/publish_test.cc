@@ -1,13 +1,21 @@
 // Published exports: which one is current, and which remain.
 #include "hstu/predict/publish.h"
 
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
 #include "hstu/base/file_lock.h"
+#include "hstu/embedding/saved_table.h"
+#include "hstu/options/make_task.h"
+#include "hstu/predict/run_publisher.h"
+#include "hstu/run/state.h"
 #include "hstu/score/model_folder.h"
+#include "hstu/score/scorer.h"
+#include "hstu/task/dataset_facts.h"
 #include "predict/predict_fixture.h"
 
 namespace hstu::testing {
@@ -28,7 +36,8 @@ TEST_F(Publish, KeepsTheLatestExportsAndNamesOne) {
   options_.training.max_steps = 6;
   run("run");
   const auto at = [&](const std::string& step) {
-    return publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .keep = 2});
+    return publish(
+        {.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .keep = 2, .full_every = 1});
   };
   at("2"), at("4");
   EXPECT_EQ(std::filesystem::read_symlink(folder_ / "to/current"), "step_00000004");
@@ -43,6 +52,70 @@ TEST_F(Publish, KeepsTheLatestExportsAndNamesOne) {
   EXPECT_EQ(std::filesystem::read_symlink(folder_ / "to/current"), "step_00000004");
   const FileLock other(folder_ / "to/.lock");
   EXPECT_THAT(message_of<UsageError>([&] { at(""); }), ::testing::HasSubstr("another process"));
+}
+
+// The rows of the model at `path` by table and id.
+std::map<std::string, std::map<std::int64_t, std::vector<float>>> rows_of(const Checkpoint& checkpoint) {
+  std::map<std::string, std::map<std::int64_t, std::vector<float>>> rows;
+  for (const auto& description : checkpoint.manifest().tables) {
+    const auto name = description.at("name").get<std::string>();
+    const SavedTable table(checkpoint.section("tables/" + name));
+    for (std::size_t i = 0; i < table.size(); ++i)
+      rows[name][table.ids()[i]] = {table.row(i).begin(), table.row(i).end()};
+  }
+  return rows;
+}
+
+TEST_F(Publish, ChangesGiveTheTrainersRowsAndKeepTheirBase) {
+  options_.checkpoint = {.every_steps = 2, .keep = 10};
+  options_.training.max_steps = 8;
+  options_.tables.by_name["user"] = {.capacity = "20", .evict = Evict::lru};
+  run("run");
+  std::int64_t all_gone = 0;
+  for (const int step : {2, 4, 6, 8}) {
+    const Path path = publish(
+        {.run = folder_ / "run", .to = folder_ / "to", .checkpoint = std::to_string(step), .full_every = 3});
+    const Checkpoint trained(find_checkpoint(folder_ / "run/checkpoints", step));
+    const ModelFolder model = open_model_folder(folder_ / "to/current");
+    EXPECT_EQ(rows_of(model.checkpoint), rows_of(trained)) << step;
+    const auto& base = model.checkpoint.manifest().base;
+    EXPECT_EQ(base ? base->step : -1, step == 4 || step == 6 ? 2 : -1) << step;
+    if (!base) continue;
+    for (const auto& table : model.checkpoint.manifest().tables)
+      all_gone += table.at("increment").at("gone").get<std::int64_t>();
+    Scorer(model.options, model.checkpoint, Dataset(model.options.data.path),
+           make_task(model.options, facts_of(Dataset(model.options.data.path))));
+  }
+  EXPECT_GT(all_gone, 0) << "this test needs rows that leave";
+  publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = "6", .keep = 1});
+  EXPECT_EQ(published(), (std::set<std::string>{"current", "step_00000002", "step_00000006"}));
+}
+
+TEST_F(Publish, ReplacesWhatAnotherRunPublishedOfThatStep) {
+  options_.checkpoint = {.every_steps = 2, .keep = 10};
+  options_.training.max_steps = 4;
+  for (const char* name : {"run", "other"}) {
+    run(name);
+    ++options_.seed;
+    for (const char* step : {"2", "4"})
+      publish({.run = folder_ / name, .to = folder_ / "to", .checkpoint = step, .keep = 9});
+    const Checkpoint trained(find_checkpoint(folder_ / name / "checkpoints", 4));
+    EXPECT_EQ(rows_of(open_model_folder(folder_ / "to/current").checkpoint), rows_of(trained)) << name;
+  }
+}
+
+TEST_F(Publish, FollowsARunOfTheSameProcess) {
+  options_.checkpoint = {.every_steps = 2};
+  options_.training.max_steps = 4;
+  {
+    const RunPublisher publisher({.run = folder_ / "run", .to = folder_ / "to"});
+    run("run");
+  }
+  EXPECT_EQ(std::filesystem::read_symlink(folder_ / "to/current"), "step_00000004");
+  const RunPublisher fails({.run = folder_ / "run", .to = folder_ / "run/config.toml"});  // warns alone
+  EXPECT_THAT(
+      message_of<UsageError>([&] { check_publication(folder_ / "run/config.toml", "checkpoint.publish"); }),
+      ::testing::HasSubstr("checkpoint.publish"));
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 // What the checkpoint at `path` continues, read and checked. Null: it is whole.
 std::shared_ptr<const CheckpointLayer> base_of(const Path& path, const CheckpointManifest& manifest) {
   if (!manifest.base) return nullptr;
-  const Path base = path.parent_path() / checkpoint_name(manifest.base->step);
+  const Path base = manifest.base->folder.empty() ? path.parent_path() / checkpoint_name(manifest.base->step)
+                                                  : (path / manifest.base->folder).lexically_normal();
   try {
     CheckpointLayer layer{base, read_checkpoint_manifest(base)};
     check(layer.manifest.identity() == manifest.base->checksum, "{} is another checkpoint of that step",
@@ -65,7 +66,8 @@ Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Sect
   StagedFolder staged(target);
   CheckpointManifest manifest{.step = step, .state = state, .tables = nlohmann::json::array(), .files = {}};
   const CheckpointLayer* const layer = base ? &base->layer : nullptr;
-  if (base) manifest.base = {layer->manifest.step, layer->manifest.identity(), base->increments};
+  if (base)
+    manifest.base = {layer->manifest.step, layer->manifest.identity(), base->increments, base->folder};
   for (const Section& section : sections) {
     SectionWriter writer(staged.path(), section.name, manifest, layer);
     section.save(writer);

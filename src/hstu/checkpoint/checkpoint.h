@@ -22,11 +22,12 @@ namespace hstu {
 // checkpoint of the same step. The bytes are a pure function of the content. `before_rename` is called when
 // everything but the name is on the disk. Throws Error naming the file that could not be written,
 // NotFiniteError from a section, or what `before_rename` threw; earlier checkpoints in `folder` are then
-// unchanged. `base`: sections may keep only what changed since this whole checkpoint of the same folder,
-// which then belongs to the new one.
+// unchanged. `base`: sections may keep only what changed since this whole checkpoint, which then belongs to
+// the new one.
 struct CheckpointBase {
   CheckpointLayer layer;
   std::int64_t increments = 0;  // CheckpointLink::increments of the new checkpoint
+  Path folder = {};             // CheckpointLink::folder, of a base elsewhere
 };
 Path save_checkpoint(const Path& folder, std::int64_t step, std::span<const Section> sections,
                      const nlohmann::json& state, const std::function<void()>& before_rename = {},

@@ -62,6 +62,7 @@ void write_checkpoint_manifest(const Path& folder, CheckpointManifest& manifest)
     document["base"] = {{"step", manifest.base->step},
                         {"checksum", manifest.base->checksum},
                         {"increments", manifest.base->increments}};
+    if (!manifest.base->folder.empty()) document["base"]["folder"] = manifest.base->folder.string();
   }
   const std::string text = sealed_text(document);
   // NaN would be read back as null, without an error.
@@ -98,7 +99,7 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
     if (version == kVersionWithBase) {
       const json& base = document.at("base");
       manifest.base = {base.at("step").get<std::int64_t>(), base.at("checksum").get<std::string>(),
-                       base.at("increments").get<std::int64_t>()};
+                       base.at("increments").get<std::int64_t>(), base.value("folder", std::string())};
     }
     manifest.checksum = document.at("checksum").get<std::string>();
     manifest.identity();  // which may lack what it needs

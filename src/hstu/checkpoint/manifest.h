@@ -24,6 +24,7 @@ struct CheckpointLink {
   std::int64_t step = 0;
   std::string checksum;         // identity() of its manifest
   std::int64_t increments = 0;  // saves since then, with this one, without those of interruptions
+  Path folder = {};             // relative to the one that continues it; "": beside it, by its step
 };
 
 struct CheckpointManifest {  // NOLINT(bugprone-exception-escape): a move of nlohmann::json throws nothing

@@ -27,6 +27,12 @@ void add_publish_command(CLI::App& app) {
       ->check(at_least(1))
       ->capture_default_str();
   command
+      ->add_option(
+          "--full-every", o.full_every,
+          "every so many exports have all rows; the others those that changed since the last such one")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command
       ->add_option("--follow", words->seconds,
                    "look for a newer checkpoint so often, until SIGTERM or SIGINT; default: publish once")
       ->check(CLI::Range(0.05, 86'400.0))

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "hstu/mlperf/submission_facts.h"
 #include "hstu/mlperf/verdict_text.h"
 #include "hstu/plan/table_tiers.h"
+#include "hstu/predict/run_publisher.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/catalogue_baselines.h"
 #include "hstu/training/train.h"
@@ -52,10 +54,12 @@ void settle_places(RunOptions& options, int ranks) {
       with_places(options, capped(planned_device(choose_device(options.device).device), options), ranks);
 }
 
-// Makes the dataset's path absolute, so that the run can be continued and evaluated from any folder.
-void settle_dataset(RunOptions& options) {
-  if (options.data.path.empty()) return;  // read_manifest() reports it
-  options.data.path = std::filesystem::absolute(options.data.path).lexically_normal();
+// Makes paths absolute, so that the run can be continued and evaluated from any folder.
+void settle_paths(RunOptions& options) {
+  for (Path* const path : {&options.data.path, &options.checkpoint.publish})
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
+  if (!options.checkpoint.publish.empty())
+    check_publication(options.checkpoint.publish, "checkpoint.publish");
 }
 
 void check_folder(const Path& dataset) {
@@ -79,7 +83,8 @@ RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int 
   const RunOptions before = read_run_options(folder);
   if (options.seed == kRandomNumber) options.seed = before.seed;
   // An older run may hold a relative path, which must not look like a change.
-  if (options.data.path != before.data.path) settle_dataset(options);
+  if (options.data.path != before.data.path || options.checkpoint.publish != before.checkpoint.publish)
+    settle_paths(options);
   settle_device(options);
   settle_places(options, ranks);
   return options;
@@ -91,7 +96,7 @@ RunOptions new_options(const TrainWords& words, int ranks) {
   if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
   if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
   check_consistency(options);
-  settle_dataset(options);
+  settle_paths(options);
   // A wrong path must not leave an empty run behind. MLPerf: no file of a dataset is opened before the clock
   // starts.
   if (options.mlperf) {
@@ -115,10 +120,11 @@ TrainRequest resume_request(const TrainWords& words, int ranks) {
   request.resume = true;
   request.from_step = words.from_step;
   request.allowed_changes = words.allow_change;
-  // They only say when a run ends, and where the data are, which have an id.
-  request.allowed_changes.insert(request.allowed_changes.end(),
-                                 {"training.max_steps", "training.epochs", "evaluation.target_auc",
-                                  "evaluation.patience", "checkpoint.final", "data.path"});
+  // They only say when a run ends, where the data are, which have an id, and where exports go.
+  request.allowed_changes.insert(
+      request.allowed_changes.end(),
+      {"training.max_steps", "training.epochs", "evaluation.target_auc", "evaluation.patience",
+       "checkpoint.final", "checkpoint.publish", "data.path"});
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
   request.options = resume_options(words, request.folder, ranks);
@@ -242,7 +248,11 @@ void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
   TrainRequest request = request_of(words, comm, stop);
   request.ranks_here = ranks_here;
   if (comm.rank() > 0) return follow(request, comm);
+  std::optional<RunPublisher> publisher;
+  if (const Path& to = request.options.checkpoint.publish; !to.empty())
+    publisher.emplace(PublishOptions{.run = request.folder.path, .to = to});
   const TrainResult result = train(request, comm);
+  publisher.reset();
   print_result(result);
   const bool has_rules = request.options.submission.rules != SubmissionRules::stand_in;
   if (request.options.mlperf && has_rules) fmt::print("{}", report_on(request.folder.mlperf()).text);

@@ -73,6 +73,9 @@ class SavedTable {
   std::vector<Place> places_;
 };
 
+// Whether the changes of a section with the description `now` may follow on one with `before`.
+bool may_follow(const nlohmann::json& before, const nlohmann::json& now);
+
 // What two descriptions of one table must have in common: without counts, limits and changes.
 nlohmann::json identity_of(nlohmann::json description);
 

@@ -99,6 +99,9 @@ void check_consistency(const RunOptions& o) {
     fail_usage("evaluation.every_windows and evaluation.every_data_fraction contradict each other: set one");
   }
   check_best(o, held_out);
+  if (!o.checkpoint.publish.empty() && o.checkpoint.never())
+    fail_usage("checkpoint.publish = \"{}\", but the run saves nothing: set checkpoint.every_steps",
+               o.checkpoint.publish.string());
   o.model.kind().check(task_request(o));
   if (!o.warm_start.name_map.empty() && o.warm_start.checkpoint.empty())
     fail_usage("warm_start.name_map = \"{}\" renames nothing without warm_start.checkpoint (--warm-start)",

@@ -163,6 +163,7 @@ struct CheckpointSection {
   bool incremental = false;
   std::int64_t full_every = 10;  // incremental: saves
   bool final = true;
+  Path publish = {};  // "": not
 
   // No save of any kind, not even on a signal.
   bool never() const {

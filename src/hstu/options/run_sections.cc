@@ -42,6 +42,9 @@ void describe(ConfigFields& f, CheckpointSection& o) {
   f.field("full_every", o.full_every, "incremental: every so many saves are whole", rule::between(1, 1e6));
   f.field("final", o.final,
           "save at the end of the run; false, with every cadence 0 and no best: the run saves nothing");
+  f.field("publish", o.publish,
+          "folder in which every checkpoint is published for hstu serve --watch, as hstu publish does; \"\": "
+          "not");
 }
 
 void describe(ConfigFields& f, WarmStartSection& o) {

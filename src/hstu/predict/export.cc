@@ -7,7 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/version.h"
-#include "hstu/embedding/table_section.h"
+#include "hstu/embedding/written_table.h"
 #include "hstu/experiment/learner.h"
 #include "hstu/objective/ranking_objective.h"
 #include "hstu/options/make_task.h"
@@ -39,21 +39,41 @@ RunOptions exported(RunOptions options) {
   return options;
 }
 
-// The rows of the checkpoint without their optimizer's state.
-void copy_rows(const Checkpoint& checkpoint, EmbeddingTable& table) {
-  const SavedTable saved(checkpoint.section("tables/" + table.config().name));
-  take_first_size(table, saved);
-  restore_rows(table, saved, false);
+// The rows of the checkpoint without their optimizer's state, which `exported` does not have.
+Section rows_section(const Checkpoint& checkpoint, const std::string& table) {
+  const std::string name = "tables/" + table;
+  return {name,
+          [&checkpoint, name](SectionWriter& writer) {
+            const SavedTable rows(checkpoint.section(name));
+            nlohmann::json description = identity_of(rows.description());
+            description["optimizer"] = word_of(kRowOptimizers, RowOptimizerKind::sgd);
+            description["state_width"] = 0;
+            const auto base = writer.base();
+            if (base && may_follow(base->description(), description))
+              write_changes(writer, std::move(description), SavedTable(*base), rows);
+            else
+              write_whole(writer, std::move(description), rows);
+          },
+          {}};
 }
 
-void write_weights(const Checkpoint& checkpoint, Learner& learner, const Path& folder) {
-  const Section dense = parameters_section(learner.model->parameters().all());
-  dense.load(checkpoint.section(dense.name));
-  std::vector<Section> sections = table_sections(learner.tables);
-  for (std::size_t t = 0; t < learner.tables.size(); ++t) copy_rows(checkpoint, learner.tables[t]);
-  sections.push_back(dense);
+std::optional<CheckpointBase> base_of(const ExportOptions& options) {
+  if (options.base.empty()) return std::nullopt;
+  const ExportFolder base{options.base};
+  return CheckpointBase{Checkpoint(base.weights()).layer(), options.increments,
+                        Path("../..") / base.path.filename() / base.weights().filename()};
+}
+
+void write_weights(const Checkpoint& checkpoint, const Learner& learner, const ExportOptions& options,
+                   const Path& folder) {
+  std::vector<Section> sections;
+  for (std::size_t t = 0; t < learner.tables.size(); ++t)
+    sections.push_back(rows_section(checkpoint, learner.tables[t].config().name));
+  sections.push_back(parameters_section(learner.model->parameters().all()));
+  sections.back().load(checkpoint.section(sections.back().name));
   const Path written = save_checkpoint(folder, checkpoint.step(), sections,
-                                       {{"dataset", saved_dataset(checkpoint)}, {"reason", kExportReason}});
+                                       {{"dataset", saved_dataset(checkpoint)}, {"reason", kExportReason}},
+                                       {}, base_of(options));
   std::filesystem::rename(written, ExportFolder{folder}.weights());
 }
 
@@ -63,15 +83,17 @@ Json describe(const Checkpoint& checkpoint, const Dataset& dataset, const Learne
             {"version", kExportVersion},
             {"program", version()},
             {"step", checkpoint.step()},
+            {"source", checkpoint.manifest().identity()},
             {"dataset", {{"name", dataset.manifest().name}, {"id", dataset.manifest().id}}},
             {"tasks", ranking == nullptr ? std::vector<std::string>() : ranking->tasks()}};
   json["tables"] = Json::array();
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
-    json["tables"].push_back({{"name", table.config().name},
-                              {"rows", table.config().rows},
-                              {"width", table.config().dim},
-                              {"trained", table.rows_alive()}});
+    json["tables"].push_back(
+        {{"name", table.config().name},
+         {"rows", table.config().rows},
+         {"width", table.config().dim},
+         {"trained", checkpoint.section("tables/" + table.config().name).description().at("rows_alive")}});
   }
   json["parameters"] = Json::array();
   for (const Parameter* const parameter : learner.model->parameters().all())
@@ -94,7 +116,7 @@ Json export_once(const ExportOptions& options) {
   Learner learner(configuration, std::move(task.model), std::move(task.objective));
   StagedFolder staged(options.output);
   const ExportFolder folder{staged.path()};
-  write_weights(run.checkpoint, learner, staged.path());
+  write_weights(run.checkpoint, learner, options, staged.path());
   // As the run's configuration has the rows of tables: those of hashed ids are beyond what TOML may hold, and
   // the weights have them all.
   write_file(folder.config(), to_toml(exported(read_run_options(open_run_folder(options.run)))));

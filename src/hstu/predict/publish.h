@@ -14,14 +14,21 @@ struct PublishOptions {
   Path run, to;
   std::string checkpoint = {};  // a step or "best"; "": the newest
   Path data = {};               // the run's dataset, when it has moved
-  std::int64_t keep = 3;        // exports; older ones are removed, but never the current one
+  // Exports; older ones are removed, but neither the current one nor one that a kept one has as its base.
+  std::int64_t keep = 3;
+  std::int64_t full_every =
+      8;  // exports: the others have only the rows that changed since the last whole one
 };
 
 // Makes the export TO/step_STEP of the checkpoint unless it is there, lets the link TO/current name it, and
 // removes older exports. A server sees the old export or the new one, whenever this is interrupted; calling
-// it again finishes the work. Returns the export's path. Throws UsageError while another process publishes
-// there, or if the run is not one.
+// it again finishes the work. An export of another checkpoint of the same step, and what has it as its base,
+// is removed. Returns the export's path. Throws UsageError while another process publishes there, or if the
+// run is not one.
 Path publish(const PublishOptions& options);
+
+// Throws UsageError naming `key` unless exports can be published in the folder, which need not exist.
+void check_publication(const Path& folder, const char* key);
 
 // Publishes the run's newest checkpoint and looks for another one every `seconds`, until `stop` is set.
 // published(path) is called for each. A checkpoint that cannot be exported ends it with the error.

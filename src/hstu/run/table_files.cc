@@ -16,6 +16,7 @@
 #include "hstu/checkpoint/verify.h"
 #include "hstu/dataset/names.h"
 #include "hstu/embedding/saved_table.h"
+#include "hstu/embedding/written_table.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
@@ -23,75 +24,16 @@
 namespace hstu {
 namespace {
 
-constexpr std::size_t kBlockRows = 1 << 14;
-
 // Names of tables come from command lines and files of others.
 std::string section_of(const std::string& table) {
   if (!is_plain_name(table)) fail_usage("the table \"{}\": expected {}", table, kPlainName);
   return "tables/" + table;
 }
 
-// One table as it is written. row(i) gives the values of the row of ids[i].
-template <typename Row>
-void write_table(SectionWriter& writer, const nlohmann::json& description,
-                 const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& gone,
-                 const Row& row) {
-  const auto n = static_cast<std::int64_t>(ids.size());
-  std::vector<TensorSpec> tensors{{"ids", DType::i64, {n}}};
-  if (description.contains("increment"))
-    tensors.push_back({"gone", DType::i64, {static_cast<std::int64_t>(gone.size())}});
-  tensors.push_back({"rows", DType::f32, {n, description.at("dim").get<std::int64_t>()}});
-  writer.describe(description);
-  writer.begin(tensors);
-  writer.write(ids.data(), ids.size() * sizeof(std::int64_t));
-  writer.write(gone.data(), gone.size() * sizeof(std::int64_t));
-  std::vector<float> block;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const std::span<const float> values = row(i);
-    block.insert(block.end(), values.begin(), values.end());
-    if (i + 1 < ids.size() && (i + 1) % kBlockRows != 0) continue;
-    writer.write(block.data(), block.size() * sizeof(float));
-    block.clear();
-  }
-  writer.close();
-}
-
 nlohmann::json exported(const SavedTable& table) {
   nlohmann::json description = identity_of(table.description());
   for (const char* of_training : {"optimizer", "state_width"}) description.erase(of_training);
-  description["rows_alive"] = table.size();
   return description;
-}
-
-void write_whole(const Path& folder, const std::string& name, const SavedTable& table,
-                 CheckpointManifest& manifest) {
-  SectionWriter writer(folder, section_of(name), manifest);
-  write_table(writer, exported(table), {table.ids().begin(), table.ids().end()}, {},
-              [&](std::size_t i) { return table.row(i); });
-}
-
-bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
-
-void write_changes(const Path& folder, const std::string& name, const SavedTable& before,
-                   const SavedTable& now, CheckpointManifest& manifest) {
-  std::vector<std::size_t> rows;
-  std::vector<std::int64_t> ids, gone;
-  std::size_t old = 0;
-  for (std::size_t i = 0; i <= now.size(); ++i) {
-    for (; old < before.size() && (i == now.size() || before.ids()[old] < now.ids()[i]); ++old)
-      gone.push_back(before.ids()[old]);
-    if (i == now.size()) break;
-    const bool had = old < before.size() && before.ids()[old] == now.ids()[i];
-    if (had && same_bits(before.row(old++), now.row(i))) continue;
-    rows.push_back(i);
-    ids.push_back(now.ids()[i]);
-  }
-  nlohmann::json description = exported(now);
-  description["increment"] = {{"rows", ids.size()}, {"gone", gone.size()}};
-  SectionWriter writer(folder, section_of(name), manifest);
-  write_table(writer, description, ids, gone, [&](std::size_t i) { return now.row(rows[i]); });
 }
 
 Json summary_of(const CheckpointManifest& manifest) {
@@ -213,13 +155,10 @@ void write_npy_rows(const Path& folder, const NpyRows& from, CheckpointManifest&
           from.rows.string(), i, ids[i]);
     sorted.push_back(ids[i]);
   }
-  const nlohmann::json description{{"name", from.table},
-                                   {"rows", sorted.empty() ? 0 : sorted.back() + 1},
-                                   {"dim", shape[1]},
-                                   {"rows_alive", sorted.size()}};
   SectionWriter writer(folder, section_of(from.table), manifest);
-  write_table(writer, description, sorted, {},
-              [&](std::size_t i) { return std::span(rows).subspan(order[i] * dim, dim); });
+  write_rows(writer,
+             {{"name", from.table}, {"rows", sorted.empty() ? 0 : sorted.back() + 1}, {"dim", shape[1]}},
+             sorted, [&](std::size_t i) { return std::span(rows).subspan(order[i] * dim, dim); });
 }
 
 // The checkpoint of `since`, a step of the run or a folder.
@@ -267,10 +206,11 @@ Json export_tables_of(const Path& checkpoint, const TableExportOptions& options)
   for (const auto& table : now.manifest().tables) {
     const auto name = table.at("name").get<std::string>();
     const SavedTable rows(now.section(section_of(name)));
+    SectionWriter writer(staged.path(), section_of(name), manifest);
     if (before)
-      write_changes(staged.path(), name, SavedTable(before->section(section_of(name))), rows, manifest);
+      write_changes(writer, exported(rows), SavedTable(before->section(section_of(name))), rows);
     else
-      write_whole(staged.path(), name, rows, manifest);
+      write_whole(writer, exported(rows), rows);
   }
   return finish(staged, manifest);
 }
@@ -308,7 +248,8 @@ Json join_exports(const std::vector<Path>& exports, const Path& output) {
     };
     SavedTable rows(section(chain.front()));
     for (std::size_t i = 1; i < chain.size(); ++i) rows.apply(section(chain[i]));
-    write_whole(staged.path(), name, rows, manifest);
+    SectionWriter writer(staged.path(), section_of(name), manifest);
+    write_whole(writer, exported(rows), rows);
   }
   return finish(staged, manifest);
 }

@@ -26,6 +26,12 @@ std::optional<std::int64_t> step_of_export(const Path& folder) {
   }
 }
 
+// Another export may get the name of one that is gone.
+std::filesystem::file_time_type written_at(const Path& path) {
+  std::error_code ignored;
+  return std::filesystem::last_write_time(ExportFolder{path}.manifest(), ignored);
+}
+
 }  // namespace
 
 std::optional<Path> published_export(const Path& folder) {
@@ -47,15 +53,17 @@ std::optional<Path> published_export(const Path& folder) {
 
 ModelWatch::ModelWatch(const Path& folder, const Path& first, double seconds,
                        std::function<void(const Path&)> changed)
-    : thread_([this, folder, seconds, changed = std::move(changed), known = first]() mutable {
+    : thread_([this, folder, seconds, changed = std::move(changed), known = first,
+               written = written_at(first)]() mutable {
         Clock::time_point looked = Clock::now();
         while (!ends_) {
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           if (seconds_since(looked) < seconds) continue;
           looked = Clock::now();
           const std::optional<Path> found = published_export(folder);
-          if (!found || *found == known) continue;
+          if (!found || (*found == known && written_at(*found) == written)) continue;
           known = *found;
+          written = written_at(known);
           changed(known);
         }
       }) {}
