@@ -19,6 +19,11 @@ namespace {
 
 constexpr std::int64_t kDays = 5, kUsers = 40, kItems = 30, kEventsOfDay = 200;
 
+const std::string kTrain =
+    "train c.toml --threads 1 --set data.history_length=8 --set model.embedding_dim=8 --set model.dim=8 "
+    "--set model.layers=1 --set model.heads=1 --set model.preprocessor_hidden=8 --set model.head_hidden=8 "
+    "--set training.batch_size=32 --set training.epochs=1 --set evaluation.patience=0 ";
+
 class Daily : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -71,13 +76,7 @@ TEST_F(Daily, KillsChangeNothingAndTheReaderOfDeltasHasTheTrainersRows) {
   expect_done("prepare csv --schema schema.toml --input logs/0 --output ds --threads 1 --min-history 1");
   expect_done("config --template --for ds > c.toml");
   for (const std::string run : {"calm", "torn"}) {
-    expect_done(
-        "train c.toml --threads 1 --set data.history_length=8 --set model.embedding_dim=8 --set model.dim=8 "
-        "--set model.layers=1 --set model.heads=1 --set model.preprocessor_hidden=8 --set "
-        "model.head_hidden=8 "
-        "--set training.batch_size=32 --set training.epochs=1 --set evaluation.patience=0 "
-        "--set checkpoint.keep=0 --set checkpoint.every_steps=3 --output " +
-        run);
+    expect_done(kTrain + "--set checkpoint.keep=0 --set checkpoint.every_steps=3 --output " + run);
   }
   expect_done("export tables calm --output joined-0");
   std::int64_t since = step_of("calm");
@@ -104,6 +103,50 @@ TEST_F(Daily, KillsChangeNothingAndTheReaderOfDeltasHasTheTrainersRows) {
   expect_done("export tables calm --output whole");
   EXPECT_EQ(files_of(fmt::format("joined-{}", kDays - 1)), files_of("whole"));
   EXPECT_EQ(hstu("prepare verify ds").exit_status, 0);
+}
+
+TEST_F(Daily, AFollowedFolderIsReadOnceAndTrainedWhateverIsKilled) {
+  expect_done("prepare csv --schema schema.toml --input logs/0 --output ds --threads 1 --min-history 1");
+  std::filesystem::copy(folder_ / "ds", folder_ / "ds2", std::filesystem::copy_options::recursive);
+  expect_done("config --template --for ds > c.toml");
+  expect_done(kTrain + "--set data.path=ds --output calm");
+  expect_done(kTrain + "--set data.path=ds2 --output followed");
+  const Path in = folder_ / "in";
+  std::filesystem::create_directories(in);
+  const auto give = [&](int day) {
+    std::filesystem::copy(folder_ / fmt::format("logs/{}/events.csv", day), in / fmt::format("{}.csv", day));
+  };
+  give(0);
+  write_file(in / ".3.csv", "not complete");
+  const std::string follow = "follow in --schema schema.toml --run followed --once --settle 0 --threads 1";
+  expect_done(follow + " --known");
+  EXPECT_EQ(hstu(follow + " --known").exit_status, 2) << "the first start alone";
+  for (const int day : {1, 2}) {
+    expect_done(fmt::format("prepare csv --schema schema.toml --input logs/{} --append ds --threads 1", day));
+    expect_done("train --resume calm --threads 1");
+  }
+  give(1);
+  // As if it had been killed behind the append of the first file.
+  const std::string id = Json::parse(read_file(folder_ / "ds2/manifest.json")).at("id");
+  expect_done("prepare csv --schema schema.toml --input logs/1 --append ds2 --threads 1");
+  write_file(folder_ / "followed/follow.json",
+             Json{{"read", {{"0.csv", std::filesystem::file_size(in / "0.csv")}}},
+                  {"reading", {{"1.csv", std::filesystem::file_size(in / "1.csv")}}},
+                  {"before", id}}
+                 .dump());
+  expect_done(follow);
+  give(2);
+  expect_done(follow);
+  auto followed = testing::newest_checkpoint(folder_ / "followed"),
+       calm = testing::newest_checkpoint(folder_ / "calm");
+  for (auto* const files : {&followed, &calm}) files->erase("manifest.json");  // of another dataset's path
+  EXPECT_TRUE(followed == calm);
+  const CommandResult again = hstu(follow);
+  EXPECT_THAT(again.text, ::testing::Not(::testing::HasSubstr("added")));
+  write_file(in / "2.csv", read_file(in / "2.csv") + "1,2,1800000000,g\n");
+  const CommandResult grown = hstu(follow);
+  EXPECT_EQ(grown.exit_status, 1);
+  EXPECT_THAT(grown.text, ::testing::HasSubstr("2.csv: had"));
 }
 
 }  // namespace

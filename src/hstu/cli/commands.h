@@ -13,6 +13,7 @@ void add_eval_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_publish_command(CLI::App& app);
+void add_follow_command(CLI::App& app);
 void add_ann_recall_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_import_command(CLI::App& app);

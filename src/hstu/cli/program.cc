@@ -61,6 +61,7 @@ int dispatch(int argc, char** argv) {
   add_predict_command(app);
   add_serve_command(app);
   add_publish_command(app);
+  add_follow_command(app);
   add_export_command(app);
   add_ann_recall_command(app);
   add_import_command(app);
