@@ -9,7 +9,7 @@
 #include "hstu/cli/commands.h"
 #include "hstu/cli/inspect_statistics.h"
 #include "hstu/cli/inspect_views.h"
-#include "hstu/dataset/manifest.h"
+#include "hstu/dataset/segments.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/lock.h"
 #include "hstu/score/model_folder.h"
@@ -61,6 +61,20 @@ std::string view(const Json& json, const Path& path) {
   }
 }
 
+// What the manifest of the dataset's own folder says, counts and times of all segments together, and the
+// manifests of those that were appended.
+Json dataset_manifest(const Path& path) {
+  const std::vector<SegmentFolder> segments = read_segments(path);  // refuses what is torn
+  Json json = parse_json(read_file(path / kManifestFile), path / kManifestFile);
+  if (segments.size() == 1) return json;
+  const Json all = Json::parse(manifest_to_json(manifest_of(segments)));
+  for (const char* const key : {"id", "counts", "time"}) json[key] = all.at(key);
+  json.erase("ties");  // nobody has counted them between segments
+  for (std::size_t s = 1; s < segments.size(); ++s)
+    json["segments"].push_back(Json::parse(manifest_to_json(segments[s].manifest)));
+  return json;
+}
+
 // The content of a folder, of whatever kind.
 Json inspect(const Path& path) {
   Json json;
@@ -91,16 +105,16 @@ Json inspect(const Path& path) {
       manifest.is_object() && manifest.contains("format") && manifest["format"] == "hstu-dataset";
   json["kind"] = dataset ? "dataset" : "checkpoint";
   if (dataset) {
-    read_manifest(path);  // refuses what is torn
-  } else {
-    const CheckpointManifest content = read_checkpoint_manifest(path);
-    if (content.state.contains("source"))  // an export of tables, which stands without what it follows
-      verify_checkpoint(path, content);
-    else
-      const Checkpoint checked(path);  // verifies every checksum
+    json.update(dataset_manifest(path));
+    json["statistics"] = dataset_statistics(path);
+    return json;
   }
+  const CheckpointManifest content = read_checkpoint_manifest(path);
+  if (content.state.contains("source"))  // an export of tables, which stands without what it follows
+    verify_checkpoint(path, content);
+  else
+    const Checkpoint checked(path);  // verifies every checksum
   json.update(manifest);
-  if (dataset) json["statistics"] = dataset_statistics(path);
   return json;
 }
 

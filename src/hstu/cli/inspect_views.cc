@@ -48,11 +48,16 @@ std::string names(const Json& list) {
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-// Files of a manifest: "7 files, 2.4 MiB".
-std::string sizes(const Json& files) {
+// Files of manifests: "7 files, 2.4 MiB".
+std::string sizes(const Json& files, const Json& segments = Json::array()) {
+  std::size_t count = files.size();
   double bytes = 0;
   for (const Json& file : files) bytes += file.value("bytes", 0.0);
-  return fmt::format("{} files, {}", files.size(), human_bytes(bytes));
+  for (const Json& segment : segments) {
+    count += segment["columns"].size();
+    for (const Json& file : segment["columns"]) bytes += file.value("bytes", 0.0);
+  }
+  return fmt::format("{} files, {}", count, human_bytes(bytes));
 }
 
 // Of all kinds of models.
@@ -131,6 +136,7 @@ std::string configuration(const RunOptions& options) {
 
 std::string dataset_view(const Json& json) {
   const Json& counts = json["counts"];
+  const Json segments = json.value("segments", Json::array());
   const double days = (json["time"].value("max", 0.0) - json["time"].value("min", 0.0)) / 86400;
   Rows rows{{"dataset", json.value("name", "")},
             {"id", json.value("id", "")},
@@ -145,7 +151,10 @@ std::string dataset_view(const Json& json) {
             {"pools", names(json["pools"])},
             {"attributes", names(json["attributes"])},
             {"context", names(json["context"])},
-            {"columns", sizes(json["columns"])}};
+            {"columns", sizes(json["columns"], segments)}};
+  if (!segments.empty())
+    rows.push_back({"segments", fmt::format("{} appended, the last with {} events", segments.size(),
+                                            count_of(segments.back()["counts"], "events"))});
   if (json.contains("test_events") && !json["test_events"].is_null())
     rows.push_back({"held out", count_of(json["test_events"], "events") + " events"});
   return aligned(rows) + statistics_view(json["statistics"]);
