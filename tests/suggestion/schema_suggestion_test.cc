@@ -7,6 +7,7 @@
 #include "columns/parquet_files.h"
 #include "hstu/base/error.h"
 #include "hstu/prepare/prepare.h"
+#include "hstu/prepare/suggestion.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -124,6 +125,32 @@ TEST_F(Suggestion, GuessesTheTypesOfCsvFromTheirValues) {
   const Manifest manifest = prepare(schema, folder_, folder_ / "ds");
   EXPECT_EQ(manifest.counts.events, kRows);
   EXPECT_EQ(manifest.counts.positives, kRows / 4);
+}
+
+TEST_F(Suggestion, ShowsLargeIntegersWithAllDigits) {
+  suggested({{"user", kUsers},
+             {"item", kItems},
+             {"time", kMilliseconds},
+             {"key", numbers([](int i) { return std::int64_t{9'223'372'036'854'775'807} - i; })}});
+  EXPECT_THAT(text_, HasSubstr("# key: int64, 9223372036854775688 to 9223372036854775807 (120 distinct)"));
+}
+
+TEST_F(Suggestion, NamesTheColumnsOfFoldersAndBytesThatMayBeTexts) {
+  arrow::BinaryBuilder bytes;
+  for (int i = 0; i < kRows; ++i) ASSERT_TRUE(bytes.Append("view").ok());
+  const Array kinds = bytes.Finish().ValueOrDie();
+  for (const char* day : {"day=2024-05-01", "day=2024-05-02"}) {
+    std::filesystem::create_directories(folder_ / "log" / day);
+    write_parquet(folder_ / "log" / day / "part.parquet",
+                  {{"user", kUsers}, {"item", kItems}, {"time", kMilliseconds}, {"kind", kinds}});
+  }
+  write_suggestion({folder_ / "log"}, folder_ / "schema.toml");
+  EXPECT_THAT(read_file(folder_ / "schema.toml"),
+              AllOf(HasSubstr("files = [\"day=*/part.parquet\"]"),
+                    HasSubstr("# kind: binary, which hstu reads as texts if they are UTF-8"),
+                    HasSubstr("# day: folders, 2024-05-01 in the first: a column of texts")));
+  const Schema schema = read_schema(folder_ / "schema.toml");
+  EXPECT_EQ(prepare(schema, folder_ / "log", folder_ / "ds").counts.events, 2 * kRows);
 }
 
 TEST_F(Suggestion, ReadsItsNamesWhateverTheyContain) {

@@ -39,7 +39,8 @@ std::vector<FileColumn> list_columns(const Path& file, const CsvFormat& format) 
   if (format_of(file) != FileFormat::kParquet) {
     const std::vector<std::string> names = list_csv_columns(file, format);
     for (const std::string& name : names)
-      columns.push_back({name, "text", std::count(names.begin(), names.end(), name) == 1});
+      columns.push_back(
+          {.name = name, .type_name = "text", .readable = std::count(names.begin(), names.end(), name) == 1});
     return columns;
   }
   const auto schema = read_arrow_schema(file);
@@ -48,7 +49,11 @@ std::vector<FileColumn> list_columns(const Path& file, const CsvFormat& format) 
     // Bytes may be texts that are not marked, or anything else: nobody should guess from them.
     const bool binary = type.id() == arrow::Type::BINARY || type.id() == arrow::Type::LARGE_BINARY;
     const bool once = schema->GetAllFieldIndices(field->name()).size() == 1;
-    columns.push_back({field->name(), field->type()->ToString(), once && is_readable(type) && !binary});
+    const bool readable = once && is_readable(type);
+    columns.push_back({.name = field->name(),
+                       .type_name = field->type()->ToString(),
+                       .readable = readable && !binary,
+                       .bytes = readable && binary});
   }
   return columns;
 }

@@ -11,7 +11,8 @@ namespace hstu {
 
 struct FileColumn {
   std::string name, type_name;
-  bool readable = false;  // open_columns() reads it
+  bool readable = false;  // open_columns() reads it, whatever it contains
+  bool bytes = false;     // if they are UTF-8, which nothing says, open_columns() reads them as texts
   bool operator==(const FileColumn&) const = default;
 };
 

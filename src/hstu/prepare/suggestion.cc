@@ -12,12 +12,22 @@
 namespace hstu {
 namespace {
 
+// Also those in folders KEY=VALUE, which Hive and Spark write.
+void add_tables_in(const Path& folder, std::vector<Path>& files) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const Path& path = entry.path();
+    if (!entry.is_directory()) {
+      if (ending_of(path) == ".parquet" || looks_like_csv(path)) files.push_back(path);
+    } else if (path.filename().string().find('=') != std::string::npos) {
+      add_tables_in(path, files);
+    }
+  }
+}
+
 // The log of a folder: its largest file, and those with the same columns. Others are mappings.
 std::vector<Path> event_files_in(const Path& folder) {
   std::vector<Path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (ending_of(entry.path()) == ".parquet" || looks_like_csv(entry.path())) files.push_back(entry.path());
-  }
+  add_tables_in(folder, files);
   if (files.empty())
     fail_usage("--suggest: {} contains no *.parquet and no *.csv: name the files", folder.string());
   std::sort(files.begin(), files.end());

@@ -22,14 +22,17 @@ bool is_null(const RawColumn& column, std::size_t row) {
 template <typename Number>
 void summarize_numbers(const RawColumn& column, const std::vector<Number>& values, ColumnSummary& summary) {
   std::unordered_set<Number> distinct;
+  Number min{}, max{};
   for (std::size_t r = 0; r < values.size(); ++r) {
     if (is_null(column, r)) continue;
-    const auto value = static_cast<double>(values[r]);
-    summary.min = distinct.empty() ? value : std::min(summary.min, value);
-    summary.max = distinct.empty() ? value : std::max(summary.max, value);
+    min = distinct.empty() ? values[r] : std::min(min, values[r]);
+    max = distinct.empty() ? values[r] : std::max(max, values[r]);
     distinct.insert(values[r]);
   }
   summary.distinct = static_cast<std::int64_t>(distinct.size());
+  summary.min = static_cast<double>(min);
+  summary.max = static_cast<double>(max);
+  summary.range = min == max ? fmt::format("{}", min) : fmt::format("{} to {}", min, max);
 }
 
 void summarize_texts(const RawColumn& column, ColumnSummary& summary) {
@@ -50,17 +53,11 @@ void summarize_texts(const RawColumn& column, ColumnSummary& summary) {
     summary.texts.push_back(column.texts[code]);
 }
 
-std::string number(double value, RawColumn::Kind kind) {
-  return kind == RawColumn::Kind::kReal ? fmt::format("{}", value) : fmt::format("{:.0f}", value);
-}
-
 }  // namespace
 
 std::string ColumnSummary::text() const {
   if (distinct == 0) return "no value";
-  if (kind != RawColumn::Kind::kText) {
-    return min == max ? number(min, kind) : fmt::format("{} to {}", number(min, kind), number(max, kind));
-  }
+  if (kind != RawColumn::Kind::kText) return range;
   std::vector<std::string> shown;
   for (const std::string& word : std::span(texts).first(std::min(texts.size(), kShownTexts)))
     shown.push_back(word.size() > kShownBytes ? word.substr(0, kShownBytes) + "..." : word);

@@ -16,7 +16,8 @@ struct ColumnSummary {
   RawColumn::Kind kind = RawColumn::Kind::kInteger;
   std::int64_t rows = 0, nulls = 0;
   std::int64_t distinct = 0;  // values other than null
-  double min = 0, max = 0;    // of numbers
+  double min = 0, max = 0;    // of numbers, rounded
+  std::string range;          // the same with all digits: "0 to 40"
   bool whole = false;         // real numbers without fractions: integers with nulls, as pandas writes them
   std::vector<std::string> texts;  // the most frequent texts first; of equal frequency in byte order
 

@@ -11,6 +11,7 @@
 #include "hstu/columns/csv_source.h"
 #include "hstu/columns/file_columns.h"
 #include "hstu/columns/file_format.h"
+#include "hstu/columns/folder_columns.h"
 #include "hstu/columns/null_words.h"
 #include "hstu/suggestion/column_guess.h"
 
@@ -60,6 +61,17 @@ Path common_folder(const std::vector<Path>& files) {
   return folder;
 }
 
+// "day=2024-05-01/part-0.parquet": "day=*/part-0.parquet".
+std::string without_values(const Path& file) {
+  Path pattern;
+  for (const Path& part : file.parent_path()) {
+    const std::string name = part.string();
+    const std::size_t at = name.find('=');
+    pattern /= at == std::string::npos || at == 0 ? part : Path(name.substr(0, at) + "=*");
+  }
+  return pattern / file.filename();
+}
+
 // The columns that every file has and that can be read.
 std::vector<std::string> common_columns(const std::vector<Path>& files, const CsvFormat& format,
                                         std::vector<std::string>& remarks) {
@@ -70,7 +82,8 @@ std::vector<std::string> common_columns(const std::vector<Path>& files, const Cs
       if (column.readable) {
         found.push_back(column.name);
       } else if (f == 0) {
-        remarks.push_back(fmt::format("{}: {}, which hstu does not read", column.name, column.type_name));
+        remarks.push_back(fmt::format("{}: {}, which hstu {}", column.name, column.type_name,
+                                      column.bytes ? "reads as texts if they are UTF-8" : "does not read"));
       }
     }
     if (f == 0) names = found;
@@ -171,10 +184,11 @@ class Suggestion {
     line("# docs/prepare.md explains every key.");
     line("name = \"log\"");
     std::vector<std::string> names;
-    names.reserve(files_.size());
-    for (const Path& file : files_)
-      names.push_back(
-          std::filesystem::absolute(file).lexically_normal().lexically_relative(folder_).string());
+    for (const Path& file : files_) {
+      std::string name =
+          without_values(std::filesystem::absolute(file).lexically_normal().lexically_relative(folder_));
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+    }
     line(fmt::format("files = {}  # patterns are allowed: \"events-*.parquet\"", quoted_list(names)));
     line("");
   }
@@ -295,6 +309,10 @@ class Suggestion {
       if (!used) line("# " + one_line(fmt::format("{}: {}", column.name, describe(column))));
     }
     for (const std::string& remark : remarks_) line("# " + one_line(remark));
+    for (const auto& [name, value] : folder_values(files_.front()))
+      line("# " + one_line(fmt::format("{}: folders, {} in the first: a column of texts, or of integers with "
+                                       "integers = [{}]",
+                                       name, value.value_or("null"), quoted(name))));
   }
 
   const std::vector<Path>& files_;
