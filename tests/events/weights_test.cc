@@ -68,7 +68,8 @@ TEST_F(Weights, OfActionsMultiplyWithTheColumn) {
   EXPECT_FALSE(std::filesystem::exists(input_ / "none" / kWeightFile));
 }
 
-// Each with its row, and an empty field that may be one.
+// Each with its row and the number of the file, whatever its action makes of it; and an empty field that may
+// be one.
 TEST_F(Weights, ThatAreNoneAreRefused) {
   for (const auto& [value, why] : std::vector<std::pair<std::string, std::string>>{
            {"-0.5", "found -0.5"},
@@ -79,7 +80,11 @@ TEST_F(Weights, ThatAreNoneAreRefused) {
            {"many", "the column is the weight"},
            {"", "expected a value, found null"}}) {
     write("a,x,1,1\na,x,2," + value + "\n");
-    EXPECT_THAT(failure(schema_), AllOf(HasSubstr("column \"w\": line 3"), HasSubstr(why))) << value;
+    for (const double factor : {0.0, 5.0, 1.0}) {
+      schema_.actions[0].weight = factor;
+      EXPECT_THAT(failure(schema_), AllOf(HasSubstr("column \"w\": line 3"), HasSubstr(why)))
+          << value << " times " << factor;
+    }
   }
   schema_.null_as_zero = {"w"};
   EXPECT_THAT(prepared("zero"), ElementsAre(1.0f, 0.0f));

@@ -23,8 +23,10 @@ void check_numbers(const RawBatch& batch, const RawColumn& column) {
   if (column == nullptr)
     fail("{}: the weights of an event's actions multiply to {}: expected {}", batch.file, weight,
          kWeightRange);
+  const double own = value_at(*column, row);
   fail("{}: expected {} for the weight{}, found {}", place_of(batch, *column, static_cast<std::int64_t>(row)),
-       kWeightRange, is_weight(value_at(*column, row)) ? ", times those of the event's actions" : "", weight);
+       kWeightRange, is_weight(own) ? ", times those of the event's actions" : "",
+       is_weight(own) ? weight : own);
 }
 
 }  // namespace
@@ -40,10 +42,11 @@ std::vector<std::int64_t> event_weights(const Schema& schema, const RawBatch& ba
   std::vector<std::int64_t> bits;
   bits.reserve(actions.size());
   for (std::size_t r = 0; r < actions.size(); ++r) {
-    double weight = column == nullptr ? 1 : value_at(*column, r);
+    const double own = column == nullptr ? 1 : value_at(*column, r);
+    double weight = own;
     for (const ActionRule& rule : schema.actions)
       if ((actions[r] & rule.bit) != 0) weight *= rule.weight;
-    if (!is_weight(weight)) refuse(batch, column, r, weight);
+    if (!is_weight(own) || !is_weight(weight)) refuse(batch, column, r, weight);
     bits.push_back(weight_bits(weight == 0 ? 0.0f : static_cast<float>(weight)));  // -0 is 0
   }
   return bits;
