@@ -87,6 +87,21 @@ TEST(FileFormat, ThatIsNotReadIsNamedWithWhatToDo) {
   EXPECT_THAT(read("log.bin", "\x01\x02\x03\x04\x05"), HasSubstr("cannot be read as Parquet"));
 }
 
+TEST(FileFormat, ThatIsPackedIsNamedToo) {
+  std::string tar(600, '\0');
+  tar.replace(0, 7, "log.csv").replace(257, 5, "ustar");
+  for (const auto& [bytes, what] : std::vector<std::pair<std::string, std::string>>{
+           {"\xFF\xFEu\0s\0e\0r\0"s, "it contains text in UTF-16, which hstu does not read: write it again"},
+           {"PAR1\x15\x04\x15\0"s, "it contains Parquet, which hstu does not read: unpack it"},
+           {packed(kText, arrow::Compression::GZIP), "it contains bytes compressed by gzip"},
+           {tar, "it contains a tar archive, which hstu does not read: unpack it"}}) {
+    for (const auto compression :
+         {arrow::Compression::GZIP, arrow::Compression::ZSTD, arrow::Compression::BZ2})
+      EXPECT_THAT(read("log.csv.gz", packed(bytes, compression)), HasSubstr(what));
+  }
+  EXPECT_THAT(read("log.tar", tar), HasSubstr("it is a tar archive"));
+}
+
 TEST(FileFormat, KnowsTheEndingsOfCsv) {
   for (const char* name : {"x.csv", "x.tsv", "x.CSV", "x.csv.gz", "y.z.tsv.gz", "x.csv.zst", "x.csv.bz2"})
     EXPECT_TRUE(looks_like_csv(name)) << name;

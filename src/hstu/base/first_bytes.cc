@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 
 namespace hstu {
 namespace {
@@ -35,6 +36,8 @@ constexpr std::array kKnown{
     FirstBytes{"\xD0\xCF\x11\xE0"sv, "an Excel workbook", "save it as CSV"},
 };
 constexpr FirstBytes kUnmarkedUtf16{""sv, "text in UTF-16", kUtf16};
+constexpr FirstBytes kTar{"ustar"sv, "a tar archive", kUnpack};
+constexpr std::size_t kTarAt = 257;  // behind the name and the sizes of its first file
 
 }  // namespace
 
@@ -49,6 +52,7 @@ const FirstBytes* known_first_bytes(std::string_view beginning) {
   if (is_text(beginning)) return nullptr;
   for (const FirstBytes& known : kKnown)
     if (beginning.starts_with(known.bytes)) return &known;
+  if (beginning.size() > kTarAt && beginning.substr(kTarAt).starts_with(kTar.bytes)) return &kTar;
   const bool wide = beginning.size() >= 4 && beginning[1] == '\0' && beginning[3] == '\0' &&
                     beginning[0] != '\0' && beginning[2] != '\0';
   return wide ? &kUnmarkedUtf16 : nullptr;

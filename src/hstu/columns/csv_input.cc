@@ -16,6 +16,7 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kReadBytes = std::int64_t{1} << 20;
+constexpr std::int64_t kFirstBytes = 512;  // more than known_first_bytes() needs
 
 constexpr const char* kAdvice =
     "if the quotes belong to the texts, set quote = \"\" in the schema; inside a quoted field a quote is "
@@ -46,6 +47,10 @@ T bytes_or_fail(arrow::Result<T> result, const Path& file) {
   check(result.ok(), "{}: cannot be read as {} (it is truncated, damaged or of another format): {}",
         file.string(), kind_of_csv(file), result.status().message());
   return std::move(result).ValueUnsafe();
+}
+
+std::shared_ptr<arrow::io::InputStream> open_bytes(const Path& file) {
+  return bytes_or_fail(arrow::io::ReadableFile::Open(file.string(), arrow::system_memory_pool()), file);
 }
 
 // Calls body(block) for the blocks of the file until it returns true or the file ends.
@@ -100,13 +105,16 @@ const char* kind_of_csv(const Path& file) {
 
 std::shared_ptr<arrow::io::InputStream> open_csv_bytes(const Path& file) {
   check_input_file(file);
-  std::shared_ptr<arrow::io::InputStream> input =
-      bytes_or_fail(arrow::io::ReadableFile::Open(file.string(), arrow::system_memory_pool()), file);
   const Compression* const compression = compression_of(file);
-  if (compression == nullptr) return input;
+  if (compression == nullptr) return open_bytes(file);
   const auto codec = bytes_or_fail(arrow::util::Codec::Create(compression->type), file);
-  return bytes_or_fail(
-      arrow::io::CompressedInputStream::Make(codec.get(), input, arrow::system_memory_pool()), file);
+  const auto unpacked = [&] {
+    return bytes_or_fail(
+        arrow::io::CompressedInputStream::Make(codec.get(), open_bytes(file), arrow::system_memory_pool()),
+        file);
+  };
+  check_unpacked(file, std::string_view(*bytes_or_fail(unpacked()->Read(kFirstBytes), file)));
+  return unpacked();
 }
 
 std::int64_t line_of_record(const Path& file, const CsvFormat& format, std::int64_t record) {

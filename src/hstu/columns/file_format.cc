@@ -38,11 +38,11 @@ std::string first_bytes(const Path& file) {
   return bytes;
 }
 
-[[noreturn]] void refuse(const Path& file, const char* what, const char* advice) {
+[[noreturn]] void refuse(const Path& file, const char* verb, const char* what, const char* advice) {
   fail_usage(
-      "{}: it is {}, which hstu does not read: {}; it reads Parquet and CSV (.csv, .tsv or other text in "
+      "{}: it {} {}, which hstu does not read: {}; it reads Parquet and CSV (.csv, .tsv or other text in "
       "UTF-8, plain or compressed by gzip, zstd or bzip2)",
-      file.string(), what, advice);
+      file.string(), verb, what, advice);
 }
 
 }  // namespace
@@ -59,6 +59,14 @@ bool looks_like_csv(const Path& file) {
   return ending == ".csv" || ending == ".tsv";
 }
 
+void check_unpacked(const Path& file, std::string_view beginning) {
+  const FirstBytes* const known = known_first_bytes(beginning);
+  if (known == nullptr) return;
+  const bool twice = std::string_view(known->what).starts_with("compressed");
+  refuse(file, twice ? "contains bytes" : "contains", known->what,
+         known->bytes == "PAR1" ? "unpack it" : known->advice);
+}
+
 FileFormat format_of(const Path& file) {
   const std::string bytes = first_bytes(file);
   const bool text = is_text(bytes);
@@ -66,13 +74,14 @@ FileFormat format_of(const Path& file) {
     for (const Known& known : kKnown) {
       if (bytes.starts_with(known.bytes)) return known.format;
     }
-    if (const FirstBytes* const known = known_first_bytes(bytes)) refuse(file, known->what, known->advice);
+    if (const FirstBytes* const known = known_first_bytes(bytes))
+      refuse(file, "is", known->what, known->advice);
   }
   if (looks_like_csv(file)) return FileFormat::kCsv;
   const std::string ending = ending_of(file);
   if (ending == ".parquet" || bytes.empty() || !text) return FileFormat::kParquet;
   if (ending == ".json" || ending == ".jsonl" || ending == ".ndjson")
-    refuse(file, "JSON", "write it again as Parquet or CSV");
+    refuse(file, "is", "JSON", "write it again as Parquet or CSV");
   return FileFormat::kCsv;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "hstu/base/files.h"
 
@@ -13,6 +14,9 @@ enum class FileFormat { kParquet, kCsv, kGzip, kZstd, kBzip2 };  // the last thr
 // empty file, the name decides (looks_like_csv). UsageError for what cannot be read: archives, UTF-16, other
 // compressions, Excel, ORC, Avro, Arrow, JSON, with what to do instead. Error if the file cannot be opened.
 FileFormat format_of(const Path& file);
+
+// UsageError if the bytes at the beginning of a file that was unpacked are no text but another format.
+void check_unpacked(const Path& file, std::string_view beginning);
 
 // Whether the name, in capital or small letters, ends in .csv or .tsv, also before .gz, .zst or .bz2.
 bool looks_like_csv(const Path& file);

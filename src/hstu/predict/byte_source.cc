@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
-#include "hstu/base/first_bytes.h"
 #include "hstu/predict/converter.h"
 
 namespace hstu {
@@ -39,21 +38,27 @@ ByteSource::ByteSource(const Path& path, std::string_view time_unit) {
   descriptor_ =
       piped ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   check(descriptor_ >= 0, "cannot open {}: {}", name_, std::strerror(errno));
-  char begin[kFirstBytes];
-  for (std::size_t n = 1; n > 0 && begin_.size() < kFirstBytes; begin_.append(begin, n))
-    n = read_some(begin, kFirstBytes - begin_.size());
-  const FirstBytes* const known = known_first_bytes(begin_);
-  if (known == nullptr) return;
-  ::close(std::exchange(descriptor_, -1));
-  if (known->bytes == kGzip && !piped) {
+  const FirstBytes* known = look();
+  const bool packed = known != nullptr && known->bytes == kGzip && !piped;
+  if (packed) {
+    close();
     begin_.clear();
     convert(path, time_unit);
-    return;
+    known = look();
   }
-  fail_usage("{}: expected CSV, and it is {}: {}", name_, known->what,
+  if (known == nullptr) return;
+  close();
+  fail_usage("{}: expected CSV, and it {} {}: {}", name_, packed ? "contains" : "is", known->what,
              !piped                  ? known->advice
              : known->bytes == kGzip ? "name the file, or unpack it with gunzip -c"
                                      : "name a file of CSV or Parquet");
+}
+
+const FirstBytes* ByteSource::look() {
+  char begin[kFirstBytes];
+  for (std::size_t n = 1; n > 0 && begin_.size() < kFirstBytes; begin_.append(begin, n))
+    n = read_some(begin, kFirstBytes - begin_.size());
+  return known_first_bytes(begin_);
 }
 
 void ByteSource::convert(const Path& path, std::string_view time_unit) {
@@ -64,8 +69,12 @@ void ByteSource::convert(const Path& path, std::string_view time_unit) {
 }
 
 ByteSource::~ByteSource() {
-  if (descriptor_ >= 0) ::close(descriptor_);  // ends a converter that still writes
-  if (converter_ > 0) end_converter(converter_);
+  close();
+}
+
+void ByteSource::close() {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));  // ends a converter that still writes
+  if (converter_ > 0) end_converter(std::exchange(converter_, -1));
 }
 
 ByteSource::ByteSource(ByteSource&& other) noexcept

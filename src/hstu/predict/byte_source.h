@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "hstu/base/files.h"
+#include "hstu/base/first_bytes.h"
 
 namespace hstu {
 
@@ -34,6 +35,9 @@ class ByteSource {
 
  private:
   void convert(const Path& path, std::string_view time_unit);
+  // Reads begin_; known_first_bytes().
+  const FirstBytes* look();
+  void close();
   std::size_t read_some(char* to, std::size_t size);
 
   std::string name_;
