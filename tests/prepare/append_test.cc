@@ -282,6 +282,24 @@ TEST(Append, RefusesAnotherSchemaTheSameLogAndASplit) {
   EXPECT_EQ(read_manifest(folder / "ds").counts.events, 150);
 }
 
+// The format of a log may change, so that other conditions are not refused.
+TEST(Append, ReportsRulesThatHaveChanged) {
+  const Path folder = temporary_folder();
+  const std::vector<Row> rows = random_log(3, 4, 0);
+  for (std::int64_t day = 0; day < 4; ++day) write_log(folder / fmt::format("{}", day), rows, day, day + 1);
+  prepare(shop_schema(), folder / "0", folder / "ds");
+  const AppendReport same = append(shop_schema(), folder / "1", folder / "ds");
+  EXPECT_THAT(same.rules_now, IsEmpty());
+  EXPECT_THAT(same.rules_before, IsEmpty());
+  Schema other = shop_schema();
+  other.actions[1].when = {parse_condition("kind != b")};
+  other.rankable = {parse_condition("device != d0")};
+  const AppendReport changed = append(other, folder / "2", folder / "ds");
+  EXPECT_THAT(changed.rules_now, testing::ElementsAre("rankable: device != d0", "action viewed: kind != b"));
+  EXPECT_THAT(changed.rules_before, testing::ElementsAre("action viewed: kind = v"));
+  EXPECT_THAT(append(other, folder / "3", folder / "ds").rules_now, IsEmpty());  // as the latest
+}
+
 TEST(Append, RefusesASegmentOfAnotherDataset) {
   const Path folder = temporary_folder();
   make_both(folder, random_log(1, 3, 0), 3, 1);

@@ -155,6 +155,7 @@ Manifest read_fields(const Field& root) {
   manifest.label = root["label"].text();
   manifest.pools = root["pools"].texts();
   manifest.context = root["context"].texts();
+  if (root.has("rules")) manifest.rules = root["rules"].texts();
   if (root.has("weighted")) manifest.weighted = root["weighted"].boolean();
   manifest.attributes = root["attributes"].texts();
   const Field columns = root["columns"];
@@ -200,6 +201,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["label"] = manifest.label;
   json["pools"] = manifest.pools;
   json["context"] = manifest.context;
+  if (!manifest.rules.empty()) json["rules"] = manifest.rules;
   if (manifest.weighted) json["weighted"] = true;
   json["attributes"] = manifest.attributes;
   json["columns"] = Json::object();

@@ -83,6 +83,7 @@ Manifest manifest_of(const std::vector<SegmentFolder>& segments) {
     all.ties.reset();
     all.id = later.id;
     all.counts = later.extends->counts;
+    all.rules = later.rules;
     all.time = {std::min(all.time.min, later.time.min), std::max(all.time.max, later.time.max)};
     for (const auto& [file, column] : later.columns) {
       const auto [entry, added] = all.columns.try_emplace(file, column);

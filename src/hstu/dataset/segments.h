@@ -30,7 +30,8 @@ std::vector<SegmentFolder> read_segments(const Path& dataset);
 std::vector<SegmentFolder> read_segments(const Path& dataset, const std::string& id);
 
 // The manifest of all segments together: sums of counts, the widest types and ranges of columns, the id of
-// the last segment. Checksums and sizes of files are those of the single segments, and empty here.
+// the last segment, and its rules. Checksums and sizes of files are those of the single segments, and empty
+// here.
 Manifest manifest_of(const std::vector<SegmentFolder>& segments);
 
 // The position of the first event of each segment, and the end of the last. Segments begin at multiples of

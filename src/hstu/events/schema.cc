@@ -210,6 +210,27 @@ void validate(const Schema& schema, const std::string& source) {
   check_filters(schema.filters, source);
 }
 
+namespace {
+
+// "viewed: kind = view and seconds >= 5"; "" without conditions.
+std::string rule_of(const std::string& of, const std::vector<Condition>& conditions) {
+  std::vector<std::string> words;
+  for (const Condition& condition : conditions) words.push_back(to_string(condition));
+  return words.empty() ? "" : fmt::format("{}: {}", of, fmt::join(words, " and "));
+}
+
+std::vector<std::string> rules_of(const Schema& schema) {
+  std::vector<std::string> rules{rule_of("rankable", schema.rankable), rule_of("keep", schema.keep)};
+  for (const ActionRule& action : schema.actions) {
+    rules.push_back(rule_of("action " + action.name, action.when));
+    if (action.weight != 1) rules.push_back(fmt::format("weight of {}: {}", action.name, action.weight));
+  }
+  std::erase(rules, "");
+  return rules;
+}
+
+}  // namespace
+
 Manifest describe(const Schema& schema) {
   Manifest manifest;
   manifest.name = schema.name;
@@ -222,6 +243,7 @@ Manifest describe(const Schema& schema) {
   manifest.pools = schema.pools;
   manifest.context = names_of(schema.context);
   manifest.weighted = has_weights(schema);
+  manifest.rules = rules_of(schema);
   return manifest;
 }
 

@@ -124,11 +124,27 @@ Extension extension_of(const Dataset& dataset, const Path& staged, Manifest& seg
                      .positives = before.positives + own.positives}};
 }
 
+namespace {
+
+std::vector<std::string> without(std::vector<std::string> rules, const std::vector<std::string>& others) {
+  std::erase_if(rules, [&](const std::string& rule) {
+    return std::find(others.begin(), others.end(), rule) != others.end();
+  });
+  return rules;
+}
+
+}  // namespace
+
 AppendReport report_of(const Path& dataset, std::vector<SegmentFolder> before, const Path& staged,
                        const Manifest& segment) {
+  AppendReport report{.segment = segment};
+  // A dataset of an earlier version has none, and may have been made by any.
+  if (const std::vector<std::string>& rules = before.back().manifest.rules; !rules.empty()) {
+    report.rules_before = without(rules, segment.rules);
+    report.rules_now = without(segment.rules, rules);
+  }
   before.push_back({staged, segment});
   const Dataset both(dataset, std::move(before));
-  AppendReport report{.segment = segment};
   UserComparison comparison(both, report);
   const Segment& added = both.segments().back();
   for (std::int64_t u = 0; u < added.users(); ++u)

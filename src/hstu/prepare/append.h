@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "hstu/base/files.h"
 #include "hstu/dataset/dataset.h"
@@ -15,6 +17,7 @@ struct AppendReport {
   std::int64_t new_users = 0;   // without events before
   std::int64_t late = 0;        // events before the last that their user had
   std::int64_t duplicates = 0;  // events that the user had already: the same time, item and actions
+  std::vector<std::string> rules_before = {}, rules_now = {};  // those that the other does not have
 };
 
 // What the segment in `staged`, whose columns are complete, adds to `dataset`: the counts of both together.

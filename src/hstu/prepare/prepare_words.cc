@@ -53,6 +53,12 @@ void print_append_summary(const PrepareWords& words, const AppendReport& report)
         "histories twice\n",
         with_separators(report.duplicates), with_separators(counts.events), words.append);
   }
+  if (!report.rules_before.empty() || !report.rules_now.empty()) {
+    print_note(
+        "warning: these events have other rules than those before them, with \"{}\" in place of \"{}\": the "
+        "same row of a log is another event now\n",
+        fmt::join(report.rules_now, "\", \""), fmt::join(report.rules_before, "\", \""));
+  }
   print_dataset_summary(words.append);
 }
 
