@@ -106,6 +106,24 @@ TEST(CatalogueRanks, AreTheSameInBlocksOfAnySizeAndOnAnyNumberOfRanks) {
   }
 }
 
+// Reading and packing a catalogue costs as much as comparing it with hundreds of queries.
+TEST(CatalogueRanks, SeveralListsReadAKeptCatalogueOnce) {
+  const SmallCatalogue all;
+  CatalogueScores scores = all.scores(8);
+  int reads = 0;
+  scores.rows.read = [&reads, read = scores.rows.read](std::int64_t first, Tensor& to) {
+    ++reads;
+    read(first, to);
+  };
+  const Lists expected = catalogue_top(scores, rank_queries(), 20, one_rank());
+  const int blocks = std::exchange(reads, 0);
+  ASSERT_GT(blocks, 1);
+  CatalogueBlocks kept(scores, kKeptCatalogueBytes);
+  for (int call = 0; call < 3; ++call)
+    EXPECT_EQ(catalogue_top(kept, rank_queries(), 20, one_rank()), expected) << call;
+  EXPECT_EQ(reads, blocks);
+}
+
 // Rows and vectors of few small integers, so that products are exact and most of them are equal.
 TEST(CatalogueRanks, AreThoseOfASortInTenThousandCases) {
   constexpr std::int64_t kWidth = 3, kQueries = 25;

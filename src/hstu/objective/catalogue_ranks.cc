@@ -115,8 +115,8 @@ namespace {
 
 using Lists = std::vector<std::vector<kernels::ScoredItem>>;
 
-Lists top_on_gpu(const CatalogueScores& catalogue, const CatalogueQueryList& queries, std::int64_t k,
-                 CatalogueBlocks& blocks) {
+Lists top_on_gpu(CatalogueBlocks& blocks, const CatalogueQueryList& queries, std::int64_t k) {
+  const CatalogueScores& catalogue = blocks.catalogue();
   const Context& context = catalogue.context;
   const QueriesOnDevice on(queries, catalogue);
   // Numbers of 64 bits.
@@ -152,10 +152,10 @@ Lists top_on_gpu(const CatalogueScores& catalogue, const CatalogueQueryList& que
 }
 
 // Of this rank's items.
-Lists top_here(const CatalogueScores& catalogue, const CatalogueQueryList& queries, std::int64_t k,
-               CatalogueBlocks& blocks) {
+Lists top_here(CatalogueBlocks& blocks, const CatalogueQueryList& queries, std::int64_t k) {
+  const CatalogueScores& catalogue = blocks.catalogue();
   if (!catalogue.context.device().is_host() && k <= kernels::kMostTopItems)
-    return top_on_gpu(catalogue, queries, k, blocks);
+    return top_on_gpu(blocks, queries, k);
   const kernels::CatalogueQueries of = view(queries, catalogue.rows.width);
   kernels::TopItems top(of.n, k);
   blocks.each_on_host([&](const kernels::CatalogueItems& items) { top.add(items, of); });
@@ -164,11 +164,10 @@ Lists top_here(const CatalogueScores& catalogue, const CatalogueQueryList& queri
 
 }  // namespace
 
-std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScores& catalogue,
+std::vector<std::vector<kernels::ScoredItem>> catalogue_top(CatalogueBlocks& blocks,
                                                             const CatalogueQueryList& queries, std::int64_t k,
                                                             Communicator& comm) {
-  CatalogueBlocks blocks(catalogue);
-  Lists lists = top_here(catalogue, queries, k, blocks);
+  Lists lists = top_here(blocks, queries, k);
   check_finite(blocks, comm);
   if (comm.size() == 1) return lists;
   std::vector<float> scores;
@@ -183,13 +182,20 @@ std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScore
   scores = comm.all_gather(std::span<const float>(scores));
   ids = comm.all_gather(std::span<const std::int64_t>(ids));
   counts = comm.all_gather(std::span<const std::int64_t>(counts));
-  const std::int64_t n = queries.size(catalogue.rows.width);
+  const std::int64_t n = queries.size(blocks.catalogue().rows.width);
   kernels::TopItems merged(n, k);
   std::size_t next = 0;
   for (std::size_t list = 0; list < counts.size(); ++list)
     for (std::int64_t i = 0; i < counts[list]; ++i, ++next)
       merged.add(static_cast<std::int64_t>(list) % n, {scores[next], ids[next]});
   return merged.take();
+}
+
+std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScores& catalogue,
+                                                            const CatalogueQueryList& queries, std::int64_t k,
+                                                            Communicator& comm) {
+  CatalogueBlocks blocks(catalogue);
+  return catalogue_top(blocks, queries, k, comm);
 }
 
 std::vector<float> catalogue_vectors(const CatalogueScores& catalogue) {

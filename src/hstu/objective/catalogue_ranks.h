@@ -32,6 +32,10 @@ std::vector<std::int64_t> catalogue_ranks(CatalogueBlocks& blocks, const Catalog
 std::vector<std::vector<kernels::ScoredItem>> catalogue_top(const CatalogueScores& catalogue,
                                                             const CatalogueQueryList& queries, std::int64_t k,
                                                             Communicator& comm);
+// The same of a catalogue that several calls read.
+std::vector<std::vector<kernels::ScoredItem>> catalogue_top(CatalogueBlocks& blocks,
+                                                            const CatalogueQueryList& queries, std::int64_t k,
+                                                            Communicator& comm);
 
 // (V, E) this rank's items as they are compared, in the order of their ids. Throws NotFiniteError.
 std::vector<float> catalogue_vectors(const CatalogueScores& catalogue);

@@ -48,6 +48,7 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
   learner.open_catalogues(items_, items);
   catalogue_ = retrieval.scores(
       {.catalogues = learner.catalogue_rows(false), .dataset = &items, .compute = learner.compute});
+  blocks_.emplace(catalogue_, kKeptCatalogueBytes);
 }
 
 Retriever::Vectors Retriever::vectors(std::span<const User> users) {
@@ -70,8 +71,8 @@ Retriever::Vectors Retriever::vectors(std::span<const User> users) {
 }
 
 std::vector<std::vector<kernels::ScoredItem>> Retriever::top(const CatalogueQueryList& queries,
-                                                             std::int64_t k) const {
-  if (lists_ == nullptr) return catalogue_top(catalogue_, queries, k, one_rank());
+                                                             std::int64_t k) {
+  if (blocks_) return catalogue_top(*blocks_, queries, k, one_rank());
   const std::size_t n = queries.excluded_offsets.size() - 1;
   std::vector<std::vector<kernels::ScoredItem>> found;
   for (std::size_t q = 0; q < n; ++q) {

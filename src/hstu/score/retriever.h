@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "hstu/objective/catalogue_blocks.h"
 #include "hstu/objective/catalogue_ranks.h"
 #include "hstu/objective/list_objective.h"
 #include "hstu/score/forward_pass.h"
@@ -30,8 +32,9 @@ class Retriever {
   };
   Vectors vectors(std::span<const User> users);
 
-  // (Q) the first k items that are not excluded, of queries with vectors of vectors(). Throws NotFiniteError.
-  std::vector<std::vector<kernels::ScoredItem>> top(const CatalogueQueryList& queries, std::int64_t k) const;
+  // (Q) the first k items that are not excluded, of queries with vectors of vectors(). The first call
+  // prepares the catalogue (CatalogueBlocks), for all. Throws NotFiniteError.
+  std::vector<std::vector<kernels::ScoredItem>> top(const CatalogueQueryList& queries, std::int64_t k);
 
   // Whether vectors are compared with those of items; false: a vector is a list that the model has found.
   bool compares_vectors() const { return lists_ == nullptr; }
@@ -46,6 +49,7 @@ class Retriever {
   const ListObjective* lists_;  // null: vectors are compared
   std::vector<std::int64_t> items_;
   CatalogueScores catalogue_;
+  std::optional<CatalogueBlocks> blocks_;  // absent with lists_
 };
 
 }  // namespace hstu
