@@ -76,6 +76,16 @@ TEST(Sweep, AnotherRunsFolderIsRefused) {
   EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::ended);
 }
 
+// A run that is killed while it removes its own folder may leave it empty.
+TEST(Sweep, AnEmptyFolderIsOfARunThatHasNotBegun) {
+  const Path folder = temporary_folder();
+  const auto runs = plan_sweep(words_of({"model.layers=1,2"}));
+  std::filesystem::create_directories(folder / "run");
+  EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::missing);
+  create_run_folder(folder / "run", runs[0].options);
+  EXPECT_EQ(state_of(runs[0], folder / "run"), RunProgress::begun);
+}
+
 TEST(Sweep, SummaryIsOfTheSeedsThatEnded) {
   EXPECT_EQ(spread_of({}), std::nullopt);
   EXPECT_EQ(spread_of({3, 1, 2})->median, 2);

@@ -18,7 +18,9 @@ ConfigFlattener::Values comparable(RunOptions options, const RunOptions& wanted)
 
 RunProgress state_of(const PlannedRun& run, const Path& folder) {
   const RunFolder known{folder};
-  if (!std::filesystem::exists(folder)) return RunProgress::missing;
+  if (!std::filesystem::exists(folder) ||
+      (std::filesystem::is_directory(folder) && std::filesystem::is_empty(folder)))
+    return RunProgress::missing;
   const auto changed = differences(comparable(read_run_options(open_run_folder(folder)), run.options),
                                    comparable(run.options, run.options));
   if (!changed.empty()) {

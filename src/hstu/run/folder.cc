@@ -8,6 +8,10 @@
 namespace hstu {
 
 RunFolder create_run_folder(const Path& path, const RunOptions& options) {
+  // An empty folder is what a run may leave that was killed while it removed its own.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(std::filesystem::symlink_status(path, ignored)))
+    std::filesystem::remove(path, ignored);
   if (std::filesystem::exists(path)) {
     fail_usage(
         "the output folder {} already exists: choose another name, or continue that run with "
@@ -24,11 +28,11 @@ void discard_run_folder(const RunFolder& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (fs::exists(folder.checkpoints(), ignored) && !fs::is_empty(folder.checkpoints(), ignored)) return;
-  std::vector<Path> files{folder.config(), folder.metrics(), folder.baseline(), folder.lock(),
-                          folder.checkpoints()};
+  std::vector<Path> files{folder.metrics(), folder.baseline(), folder.lock(), folder.checkpoints()};
   for (const auto& entry : fs::directory_iterator(folder.path, ignored)) {
     if (entry.path().filename().string().starts_with("events.out.tfevents.")) files.push_back(entry.path());
   }
+  files.push_back(folder.config());  // until then it is a run, which can be resumed
   for (const Path& file : files) fs::remove(file, ignored);
   fs::remove(folder.path, ignored);  // fails if the folder contains anything else
 }
