@@ -45,6 +45,9 @@ find_package(MPI COMPONENTS C)
 find_path(ROCKSDB_INCLUDE NAMES rocksdb/db.h)
 find_library(ROCKSDB_LIBRARY NAMES rocksdb)
 
+# Kafka's library: its headers alone. hstu prepare kafka loads it when it runs.
+find_path(RDKAFKA_INCLUDE NAMES librdkafka/rdkafka.h REQUIRED)
+
 # Arrow and Parquet from the pinned pyarrow wheel, unpacked by `./dev deps` (never imported by Python).
 set(HSTU_ARROW_ROOT ${PROJECT_SOURCE_DIR}/.deps/pyarrow CACHE PATH "Folder of an unpacked pyarrow wheel")
 file(GLOB ARROW_SO ${HSTU_ARROW_ROOT}/libarrow.so.*)

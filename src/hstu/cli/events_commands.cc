@@ -14,11 +14,11 @@ namespace hstu {
 void add_events_commands(CLI::App& app) {
   app.add_subcommand("generate",
                      "Generate synthetic events: hstu generate yambda --help, hstu generate random --help");
-  app.add_subcommand(
-      "prepare",
-      "Turn raw events into a dataset: hstu prepare "
-      "yambda|movielens|kuairand|sequences|parquet|mlcommons|index|verify|to-csv|from-csv|to-npy|from-npy "
-      "--help");
+  app.add_subcommand("prepare",
+                     "Turn raw events into a dataset: hstu prepare "
+                     "yambda|movielens|kuairand|sequences|parquet|mlcommons|index|verify|to-csv|from-csv|to-"
+                     "npy|from-npy|kafka "
+                     "--help");
 }
 
 void hand_over_events_commands(const std::vector<std::string>& words) {

@@ -17,6 +17,7 @@
 #include "hstu/events/builtin_schemas.h"
 #include "hstu/mlcommons/mlcommons.h"
 #include "hstu/prepare/index_command.h"
+#include "hstu/prepare/kafka_command.h"
 #include "hstu/prepare/prepare.h"
 #include "hstu/prepare/prepare_words.h"
 #include "hstu/prepare/sequences_command.h"
@@ -219,6 +220,7 @@ void add_prepare_commands(CLI::App& app) {
   add_sequences_command(app);
   add_mlcommons(app, std::make_shared<PrepareWords>());
   add_index_command(app);
+  add_kafka_command(app);
   add_verify_command(app);
   add_table_commands(app);
 }

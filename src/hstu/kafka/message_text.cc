@@ -1,0 +1,53 @@
+#include "hstu/kafka/message_text.h"
+
+#include "hstu/base/error.h"
+#include "hstu/base/json.h"
+
+namespace hstu {
+namespace {
+
+std::string quoted(const std::string& value) {
+  if (value.find_first_of(",\"\r\n") == std::string::npos) return value;
+  std::string text = "\"";
+  for (const char c : value) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return text + '"';
+}
+
+std::string field_of(const Json& value, const std::string& name) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return quoted(value.get<std::string>());
+  check(value.is_primitive(), "\"{}\": expected a number, a text or null, found {}", name, value.type_name());
+  return value.dump();
+}
+
+}  // namespace
+
+std::string csv_of_json(std::string_view text, const std::vector<std::string>& columns) {
+  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  check(object.is_object(), "expected a JSON object");
+  std::string line;
+  for (const std::string& column : columns) {
+    if (&column != columns.data()) line += ',';
+    if (const auto value = object.find(column); value != object.end()) line += field_of(*value, column);
+  }
+  return line;
+}
+
+std::string csv_of_line(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  bool in_quotes = false;
+  for (const char c : text) {
+    if (c == '"') in_quotes = !in_quotes;
+    check(in_quotes || c != '\n', "expected one line of CSV, found several");
+  }
+  check(!in_quotes, "a quote is not closed");
+  return std::string(text);
+}
+
+std::string csv_header(const std::vector<std::string>& columns) {
+  std::string line;
+  for (const std::string& column : columns) line += (line.empty() ? "" : ",") + quoted(column);
+  return line;
+}
+
+}  // namespace hstu
