@@ -136,8 +136,8 @@ void check_publication(const Path& folder, const char* key) {
     fail_usage("{} {}: expected a folder, or a name for a new one, found a file", key, folder.string());
   const fs::file_status current = fs::symlink_status(folder / kCurrent);
   if (fs::exists(current) && !fs::is_symlink(current))
-    fail_usage("{} {}: {} is no link: name a folder that hstu publish made, or a new one", key,
-               folder.string(), kCurrent);
+    fail_usage("{}: expected a link or nothing: name a folder by {} that hstu publish made",
+               (folder / kCurrent).string(), key);
 }
 
 Path publish(const PublishOptions& options) {
