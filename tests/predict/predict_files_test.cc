@@ -177,6 +177,13 @@ TEST_F(PredictFiles, ACheckpointThatTheRunReplacesIsReadAgainAsTheNewOne) {
   EXPECT_EQ(calls, 2);
   const auto torn = [&](const Path&) -> int { throw Error(fmt::format("torn {}", ++calls)); };
   EXPECT_EQ(message_of([&] { read_checkpoint(checkpoints, "", torn); }), "torn 3");
+  // What has been written by then must not be written again.
+  const auto late = [&](const Path& path) -> int {
+    std::filesystem::rename(path, checkpoints / fmt::format("step_{:08}", 100 + ++calls));
+    throw Error("late");
+  };
+  EXPECT_EQ(message_of([&] { read_checkpoint(checkpoints, "", late, [&] { return calls < 6; }); }), "late");
+  EXPECT_EQ(calls, 6);
 }
 
 TEST_F(PredictFiles, ItemsThatTheUserHasHadAreLeftOut) {

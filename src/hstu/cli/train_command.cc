@@ -23,6 +23,7 @@
 #include "hstu/mlperf/verdict_text.h"
 #include "hstu/plan/table_tiers.h"
 #include "hstu/predict/run_publisher.h"
+#include "hstu/run/pruned.h"
 #include "hstu/run/warm_start.h"
 #include "hstu/training/catalogue_baselines.h"
 #include "hstu/training/train.h"
@@ -149,7 +150,10 @@ TrainRequest follower_request(const TrainWords& words, const Path& folder, int r
   request.resume = !words.resume.empty();
   request.folder = open_run_folder(folder);
   request.options = request.resume ? resume_options(words, request.folder, ranks) : new_options(words, ranks);
-  if (request.options.seed == kRandomNumber) request.options.seed = read_run_options(request.folder).seed;
+  // What rank 0 has chosen.
+  const RunOptions chosen = read_run_options(request.folder);
+  if (request.options.seed == kRandomNumber) request.options.seed = chosen.seed;
+  if (!request.resume) request.options.warm_start.checkpoint = chosen.warm_start.checkpoint;
   return request;
 }
 
@@ -243,8 +247,7 @@ void print_result(const TrainResult& result) {
   print_note("{}", result.warning);
 }
 
-void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
-                   const std::atomic<bool>& stop) {
+void train_once(const TrainWords& words, Communicator& comm, int ranks_here, const std::atomic<bool>& stop) {
   TrainRequest request = request_of(words, comm, stop);
   request.ranks_here = ranks_here;
   if (comm.rank() > 0) return follow(request, comm);
@@ -260,6 +263,24 @@ void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
   fmt::print("continue with: hstu train --resume {}\n", request.folder.path.string());
   std::fflush(stdout);
   throw ExitStatus{kInterrupted};
+}
+
+// A run that trains on may prune the checkpoint that a warm start takes, until it is taken. Several ranks
+// cannot begin again when one of them has failed.
+void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
+                   const std::atomic<bool>& stop) {
+  const bool best = words.warm_start.filename() == kBestLink;  // RUN/checkpoints/best
+  const RunFolder source{best ? words.warm_start.parent_path().parent_path() : words.warm_start};
+  if (words.warm_start.empty() || comm.size() > 1 || !std::filesystem::exists(source.config()))
+    return train_once(words, comm, ranks_here, stop);
+  read_checkpoint(
+      source.checkpoints(), best ? kBestLink : "",
+      [&](const Path& checkpoint) {
+        TrainWords chosen = words;
+        chosen.warm_start = checkpoint;
+        train_once(chosen, comm, ranks_here, stop);
+      },
+      [&] { return !std::filesystem::exists(words.output); });
 }
 
 }  // namespace
