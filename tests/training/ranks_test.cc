@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hstu/comm/transport.h"
+#include "hstu/run/warm_start.h"
 #include "hstu/training/evaluation.h"
 #include "support/kind_options.h"
 #include "training/ranked_run.h"
@@ -32,6 +33,17 @@ TEST_F(RankedRun, EveryWorldSizeTrainsTheSameModel) {
       EXPECT_EQ(lines[i].at("window_n"), expected[i].at("window_n"));
     }
   }
+}
+
+// Rows that ranks share are counted once, and those of each rank.
+TEST_F(RankedRun, AWarmStartReportsTheSameOfAnyRanks) {
+  options_.training.max_steps = 2;
+  run("source");
+  options_.warm_start.checkpoint = warm_start_checkpoint(folder_ / "source");
+  options_.tables.by_name["user"].ranks = "copy";
+  run("alone");
+  run_on(3, "three");
+  EXPECT_EQ(log("three").front().at("warm_start"), log("alone").front().at("warm_start"));
 }
 
 // Gradients of a row are added in the order of ranks, wherever that is done.

@@ -72,7 +72,8 @@ TEST_F(WarmStart, TakesTheStatesOfOptimizersOfItsKind) {
   Experiment experiment(options_);
   const WarmStartReport report = warm(experiment);
   Learner& mine = experiment.learner();
-  EXPECT_EQ(report.states, report.rows + static_cast<std::int64_t>(mine.model->parameters().all().size()));
+  EXPECT_EQ(report.row_states, report.rows);
+  EXPECT_EQ(report.parameter_states, std::ssize(mine.model->parameters().all()));
   for (std::size_t t = 0; t < mine.tables.size(); ++t) {
     const auto rows = testing_embedding::rows_by_id(mine.tables[t]),
                theirs = testing_embedding::rows_by_id(source.learner().tables[t]);
@@ -90,7 +91,9 @@ TEST_F(WarmStart, TakesTheStatesOfOptimizersOfItsKind) {
 
   states_ = false;
   Experiment cold(options_);
-  EXPECT_EQ(warm(cold).states, 0);
+  const WarmStartReport without = warm(cold);
+  EXPECT_EQ(without.row_states, 0);
+  EXPECT_EQ(without.parameter_states, 0);
   EXPECT_EQ(cold.learner().dense_optimizer.steps(), 0);
 }
 

@@ -137,7 +137,7 @@ void take_states(WarmStartReport& report, const NamePairs& taken, const Checkpoi
     if (theirs == taken.end()) continue;
     if (!take_state(file, theirs->second, state, optimizer)) continue;
     any = true;
-    report.states += state.name.starts_with("m.") ? 1 : 0;
+    report.parameter_states += state.name.starts_with("m.") ? 1 : 0;
   }
   if (any) optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
 }
@@ -206,9 +206,10 @@ void take_tables(WarmStartReport& report, const NamePairs& names, const Checkpoi
       } else {
         restore_rows(table, rows, with_state, texts->second);
       }
-      const std::int64_t taken = table.rows_alive();
+      const bool counts = !tables.is_distributed() || table.owners().reports();
+      const std::int64_t taken = counts ? table.rows_alive() : 0;
       report.rows += taken;
-      report.states += with_state ? taken : 0;
+      report.row_states += with_state ? taken : 0;
       return "";
     });
   }
@@ -248,9 +249,9 @@ std::string to_text(const WarmStartReport& report) {
       fmt::format("warm start from {} (step {}): {} of its parameters and tables taken ({} rows)",
                   report.checkpoint.string(), report.step, report.matched.size() + report.renamed.size(),
                   with_separators(report.rows));
-  if (report.states > 0)
+  if (const std::int64_t states = report.row_states + report.parameter_states; states > 0)
     text += fmt::format("\n  {} of these rows and parameters have the state of their optimizer",
-                        with_separators(report.states));
+                        with_separators(states));
   if (!report.new_states.empty())
     text += fmt::format("\n  states of optimizers begin at zero: {}", report.new_states);
   const auto list = [&](const char* title, const std::vector<std::string>& names) {
@@ -267,7 +268,7 @@ Json to_json(const WarmStartReport& report) {
   return {{"checkpoint", report.checkpoint.string()},
           {"step", report.step},
           {"rows", report.rows},
-          {"states", report.states},
+          {"states", report.row_states + report.parameter_states},
           {"matched", report.matched},
           {"renamed", report.renamed},
           {"misfitting", report.misfitting},

@@ -21,8 +21,9 @@ namespace hstu {
 struct WarmStartReport {
   Path checkpoint;
   std::int64_t step = 0;
-  std::int64_t rows = 0;                // of tables
-  std::int64_t states = 0;              // of rows and parameters, that came with their optimizer's state
+  std::int64_t rows = 0;                // of tables; of those that ranks share, this rank's
+  std::int64_t row_states = 0;          // of these rows, those that came with their optimizer's state
+  std::int64_t parameter_states = 0;    // parameters that came with it
   std::string new_states;               // why some states begin at zero; "": none do
   std::vector<std::string> matched;     // copied under the same name
   std::vector<std::string> renamed;     // "mine, from theirs"

@@ -1,5 +1,6 @@
 #include "hstu/training/session.h"
 
+#include <span>
 #include <utility>
 
 #include "hstu/base/faults.h"
@@ -57,9 +58,12 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   const WarmStartSection& section = request_.options.warm_start;
   if (section.checkpoint.empty()) return {};
   const Checkpoint other(section.checkpoint);
-  const WarmStartReport report =
-      hstu::warm_start(section, other, learner.dense_optimizer, learner.tables,
-                       match_text_rows(other, request_.options, experiment_.dataset()));
+  WarmStartReport report = hstu::warm_start(section, other, learner.dense_optimizer, learner.tables,
+                                            match_text_rows(other, request_.options, experiment_.dataset()));
+  if (learner.tables.is_distributed()) {
+    comm_.all_reduce_sum(std::span(&report.rows, 1));
+    comm_.all_reduce_sum(std::span(&report.row_states, 1));
+  }
   if (is_leader()) print_note("{}\n", to_text(report));
   warm_start_ = to_json(report);
   return {};
