@@ -86,8 +86,10 @@ void write_texts(const Path& folder) {
 class StartingConfigs : public ::testing::Test {
  protected:
   // Trains a few steps of the configuration and returns its text.
-  std::string train_as_it_is(const std::string& name) {
-    std::string text = starting_config(profile_dataset(folder_ / name), kinds().front());
+  std::string train_as_it_is(const std::string& name, const std::string& kind = "dlrmv4") {
+    ModelSection model;
+    model.choose(kind);
+    std::string text = starting_config(profile_dataset(folder_ / name), model.kind());
     const RunOptions options =
         parse_config<RunOptions>(text, name, std::vector<std::string>{"training.max_steps=3", "device=host"});
     check_consistency(options);
@@ -132,6 +134,24 @@ TEST_F(StartingConfigs, HaveContextsOfTextsThatDoNotTellTheLabel) {
       HasSubstr("different texts are too many to learn each.\n#[[features.context]]\n#name = \"session\""));
   EXPECT_THAT(text, HasSubstr("The log also has price."));
   EXPECT_THAT(text, HasSubstr("# 2 contextual tokens"));
+}
+
+TEST_F(StartingConfigs, OfTheModelOfSeveralLabelsHaveAllActions) {
+  const auto regular = [](std::int64_t u, std::int64_t n) { return 1000 * n + u; };
+  write_events(folder_ / "several", regular);
+  EXPECT_THAT(train_as_it_is("several"),
+              HasSubstr("To learn several of positive, negative at once: hstu config --template --kind"));
+  std::filesystem::remove_all(folder_ / "several_run");
+  std::string text = train_as_it_is("several", "ranking_gr");
+  EXPECT_THAT(text, HasSubstr("\nlabels = [\"positive\", \"negative\"]\n"));
+  EXPECT_THAT(text, HasSubstr("\nanchor_stride = 33\n"));
+  EXPECT_THAT(text, HasSubstr("keys = [\"user\"]"));
+  EXPECT_THAT(text, Not(HasSubstr("genre")));
+  write_events(folder_ / "plays", regular, 1, true);
+  text = train_as_it_is("plays", "ranking_gr");
+  EXPECT_THAT(text, HasSubstr("\nlabels = [\"positive\"]\n"));
+  EXPECT_THAT(text, HasSubstr("\ncandidates = 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("anchor_stride")));
 }
 
 TEST_F(StartingConfigs, OfUsersThatComeOnce) {

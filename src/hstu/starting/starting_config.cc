@@ -75,7 +75,10 @@ class StartingConfig {
                       find_metric(kind_.metrics, kBestOfLists) != nullptr;
     const double most = only_positives_ ? kMostRanked : kMostEvaluated;
     held_out_ = rounded(std::min(0.1, most / static_cast<double>(p_.samples)));
-    const double training = static_cast<double>(p_.samples) * (1 - held_out_);
+    strides_ = kind_.predicts_histories && !only_positives_;
+    const std::int64_t users = p_.manifest.counts.users,  // each of whom has a sample at least
+        samples = strides_ ? std::max(users, p_.samples / (history_ + 1)) : p_.samples;
+    const double training = static_cast<double>(samples) * (1 - held_out_);
     batch_ = std::clamp<std::int64_t>(power_of_two(std::llround(training / 40)), 4, scale_.batch);
     steps_ = scale_.epochs *
              std::max<std::int64_t>(1, std::llround(std::ceil(training / static_cast<double>(batch_))));
@@ -130,6 +133,10 @@ class StartingConfig {
     line("history_strategy = \"last_n\"");
     comment("An event is a sample when its user has so many earlier ones.");
     line("min_history = {}", p_.min_history);
+    if (strides_) {
+      comment("The events of a history are predicted too: with this stride each event once in an epoch.");
+      line("anchor_stride = {}", history_ + 1);
+    }
     if (windows_) {
       comment("Day by day in the order of time, shuffled inside each day: the latest days teach last.");
       line("window_seconds = {}", kDay);
@@ -158,7 +165,7 @@ class StartingConfig {
   void features() {
     std::vector<std::string> attributes;
     for (const std::string& name : p_.manifest.attributes)
-      if (attributes.size() < kMostAttributes) attributes.push_back(name);
+      if (kind_.reads_attributes && attributes.size() < kMostAttributes) attributes.push_back(name);
     if (!attributes.empty()) comment("Every attribute of an item is an embedding added to the item's own.");
     for (const std::string& name : attributes)
       line("[[features.attributes]]\nname = {}\n", toml_quoted(name));
@@ -204,7 +211,9 @@ class StartingConfig {
     const std::string share =
         fmt::format("{:.0f} % of what there is to know of the label", 100 * context.explained);
     std::string against;
-    if (context.explained > kTellsLabel) {
+    if (strides_) {
+      against = "it would be that of a sample's last event, and earlier ones are predicted too";
+    } else if (context.explained > kTellsLabel) {
       against = fmt::format("it alone says {}, as a column does that the action decides", share);
     } else if (context.texts > std::min(kMostTexts, p_.samples / kFewestOfText)) {
       against = fmt::format("{} different texts are too many to learn each", with_separators(context.texts));
@@ -243,6 +252,7 @@ class StartingConfig {
 
   void model() {
     comment(scale_.why);
+    other_kind();
     line("[model]");
     if (kind_.name != kinds().front().name) line("kind = {}", toml_quoted(kind_.name));
     line("{}", kind_.propose({.dim = scale_.dim,
@@ -251,7 +261,26 @@ class StartingConfig {
                               .hidden = scale_.hidden,
                               .dropout = scale_.input_dropout,
                               .history = history_,
-                              .contextual_tokens = tokens_}));
+                              .contextual_tokens = tokens_,
+                              .actions = actions(),
+                              .only_positives = only_positives_}));
+  }
+
+  // The label first.
+  std::vector<std::string> actions() const {
+    std::vector<std::string> names{p_.manifest.label};
+    for (const ActionBit& action : p_.manifest.actions)
+      if (action.name != p_.manifest.label) names.push_back(action.name);
+    return names;
+  }
+
+  // Says which kind learns several actions at once, if this one does not.
+  void other_kind() {
+    const auto other = std::ranges::find_if(kinds(), [](const Kind& k) { return k.predicts_histories; });
+    const std::vector<std::string> names = actions();
+    if (kind_.predicts_histories || only_positives_ || names.size() < 2 || other == kinds().end()) return;
+    comment(fmt::format("To learn several of {} at once: hstu config --template --kind {} --for DATASET.",
+                        fmt::join(names, ", "), other->name));
   }
 
   void training() {
@@ -348,7 +377,7 @@ class StartingConfig {
   const DatasetProfile& p_;
   const Kind& kind_;
   const Scale& scale_;
-  bool by_users_ = false, windows_ = false, one_class_ = false, only_positives_ = false;
+  bool by_users_ = false, windows_ = false, one_class_ = false, only_positives_ = false, strides_ = false;
   std::int64_t history_ = 0, batch_ = 0, steps_ = 0, tokens_ = 0;
   int contexts_ = 0;  // of texts that are features
   double held_out_ = 0;

@@ -26,6 +26,9 @@ struct Kind {
   Task (*make)(const TaskRequest& request, const DatasetFacts& facts);
   // Lines of section [model] of a configuration to start from. Null: the kind proposes none.
   std::string (*propose)(const Proposal& proposal);
+  // An event is a sample, and those of its history are predicted too; each action can be a task of its own.
+  bool predicts_histories = false;
+  bool reads_attributes = true;  // of items, as features
   // Its samples are users, each event of whom predicts the next; else an event is a sample.
   bool samples_are_users = false;
   // With samples_are_users: lines from section [dense_optimizer] to [tables.NAME] of the same configuration.

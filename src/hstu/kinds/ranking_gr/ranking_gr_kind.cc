@@ -1,6 +1,14 @@
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
 
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "hstu/batching/history.h"
+#include "hstu/config/config.h"
+#include "hstu/config/config_template.h"
 #include "hstu/kinds/layer_options.h"
 #include "hstu/kinds/ranking_gr/ranking_gr.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_objective.h"
@@ -107,6 +115,28 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
         "does not have; train without it";
   }
   return task;
+}
+
+std::string propose(const Proposal& p) {
+  const std::size_t tasks = p.only_positives ? 1 : p.actions.size();
+  std::vector<std::string> labels;
+  for (std::size_t a = 0; a < tasks; ++a) labels.push_back(toml_quoted(p.actions[a]));
+  std::string text = toml_comment(
+      "Every action is a task, of which the first is the run's AUC: leave out those that nobody asks for. A "
+      "column of classes instead: docs/configuration.md.");
+  text += fmt::format("labels = [{}]\n", fmt::join(labels, ", "));
+  if (p.only_positives) {
+    text +=
+        toml_comment("Negatives are drawn beside the last event of a sample, so that it alone is predicted.");
+    text += "candidates = 1\n";
+  }
+  text += fmt::format("embedding_dim = {0}\ndim = {0}\nlayers = {1}\nheads = {2}\nhead_dim = {3}\n", p.dim,
+                      p.layers, p.heads, p.dim / p.heads);
+  text += toml_comment(
+      "Contextual tokens, and two for each event: its item and its action; the rest is for features to "
+      "come.");
+  return text + fmt::format("positions = {}\nhead_hidden = [{}]\ndropout = {}\n",
+                            2 * (p.history + 1) + p.contextual_tokens + 16, p.hidden, p.dropout);
 }
 
 }  // namespace ranking_gr

@@ -23,6 +23,7 @@ namespace ranking_gr {
 
 void check(const TaskRequest& request);
 Task make(const TaskRequest& request, const DatasetFacts& facts);
+std::string propose(const Proposal& proposal);
 
 }  // namespace ranking_gr
 }  // namespace hstu
