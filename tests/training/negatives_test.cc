@@ -78,6 +78,8 @@ TEST_F(DrawnNegatives, TeachToRankAbovePopularity) {
   const Json line = log("run", "eval").back();
   EXPECT_EQ(line.at("item_baselines").at("popularity").at("hit@1"),
             *found.item_baselines.at("popularity").find("hit@1"));
+  EXPECT_TRUE(line.at("baseline_ne").is_null());
+  EXPECT_EQ(line.at("undefined").at("baseline_ne"), "popularity orders items and has no probabilities");
   EXPECT_EQ(evaluation_state(evaluation_from_state(evaluation_state(found))), evaluation_state(found));
 }
 

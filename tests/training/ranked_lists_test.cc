@@ -73,6 +73,21 @@ TEST_F(EvaluatedLists, FollowTheConfiguration) {
   EXPECT_EQ(log("times", "eval").front().at("auc"), log("users", "eval").front().at("auc"));
 }
 
+TEST_F(EvaluatedLists, AreComparedWithRunningRatesAndCoOccurrence) {
+  const TrainResult result = run("users");
+  const auto& baselines = result.evaluation->item_baselines;
+  ASSERT_EQ(baselines.size(), 2U);
+  const Measures& rates = baselines.at("running_rates");
+  EXPECT_EQ(rates.find("auc"), result.evaluation->baseline.find("auc"));
+  for (const char* metric : {"ndcg@3", "hit@3", "mrr"}) {
+    EXPECT_TRUE(baselines.at("co_occurrence").find(metric)) << metric;
+    EXPECT_EQ(log("users", "eval").back().at("item_baselines").at("running_rates").at(metric),
+              *rates.find(metric));
+  }
+  options_.evaluation.ranking_k.clear();
+  EXPECT_TRUE(run("no lists").evaluation->item_baselines.empty());
+}
+
 TEST_F(EvaluatedLists, DoNotDependOnWindows) {
   options_.evaluation.holdout.fraction = 0.5;
   options_.evaluation.holdout.seconds = 0;

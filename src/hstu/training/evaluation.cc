@@ -8,6 +8,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/npy.h"
+#include "hstu/baseline/baseline.h"
 #include "hstu/baseline/baseline_file.h"
 #include "hstu/experiment/evaluation_batches.h"
 #include "hstu/experiment/over_ranks.h"
@@ -113,19 +114,21 @@ void Evaluator::measure_baselines() {
   if (experiment_.evaluation_samples().draws_negatives()) return measure_items();
   baseline_ = baseline_metrics(experiment_.dataset(), experiment_.options().data.options, holdout_,
                                positions_, baseline_file_, experiment_.options().evaluation.weighted);
+  if (!lists_.empty()) measure_items();
 }
 
 void Evaluator::measure_items() {
+  const bool draws = experiment_.evaluation_samples().draws_negatives();
   const Dataset& dataset = experiment_.dataset();
-  std::optional<TrainingItems> before_window;
-  if (window_) {
+  std::optional<TrainingItems> counted;
+  if (window_ || !draws) {
     try {
-      before_window.emplace(dataset, holdout_, false);
-    } catch (const UsageError&) {  // no positive came before the window: nothing is popular
+      counted.emplace(dataset, holdout_, false);
+    } catch (const UsageError&) {  // no positive trains, or came before the window: nothing is popular
       return;
     }
   }
-  const TrainingItems& items = before_window ? *before_window : experiment_.training_items();
+  const TrainingItems& items = counted ? *counted : experiment_.training_items();
   const std::vector<float> weights = weights_of_examples();
   const auto measure = [&](const std::string& name, const std::vector<double>& scores) {
     const std::vector<std::uint8_t> labels = labels_of(dataset, examples_);
@@ -136,9 +139,13 @@ void Evaluator::measure_items() {
     for (const auto& [metric, value] : list_metrics(scores, labels, lists_, cutoffs, weights))
       measures.add(metric, value);
   };
-  measure("popularity", score_popularity(items, examples_.ranked()));
   measure("co_occurrence", score_co_occurrence(dataset, holdout_, items, examples_.ranked()));
+  if (!draws) return measure("running_rates", score_baseline(dataset, holdout_, positions_).score);
+  measure("popularity", score_popularity(items, examples_.ranked()));
   baseline_->add("auc", item_baselines_["popularity"].find("auc"));
+  for (const MetricSpec& metric : experiment_.options().model.metrics())
+    if (metric.logs_baseline && !baseline_->find(metric.name))
+      left_out_[fmt::format("baseline_{}", metric.name)] = "popularity orders items and has no probabilities";
 }
 
 std::function<float(std::int64_t)> Evaluator::weight() const {
