@@ -269,12 +269,13 @@ void train_once(const TrainWords& words, Communicator& comm, int ranks_here, con
 // cannot begin again when one of them has failed.
 void train_as_rank(const TrainWords& words, Communicator& comm, int ranks_here,
                    const std::atomic<bool>& stop) {
-  const bool best = words.warm_start.filename() == kBestLink;  // RUN/checkpoints/best
-  const RunFolder source{best ? words.warm_start.parent_path().parent_path() : words.warm_start};
+  const Path name = words.warm_start.filename();
+  const bool linked = name == kBestLink || name == kCurrentLink;  // RUN/checkpoints/best
+  const RunFolder source{linked ? words.warm_start.parent_path().parent_path() : words.warm_start};
   if (words.warm_start.empty() || comm.size() > 1 || !std::filesystem::exists(source.config()))
     return train_once(words, comm, ranks_here, stop);
   read_checkpoint(
-      source.checkpoints(), best ? kBestLink : "",
+      source.checkpoints(), name == kBestLink ? kBestLink : "",
       [&](const Path& checkpoint) {
         TrainWords chosen = words;
         chosen.warm_start = checkpoint;

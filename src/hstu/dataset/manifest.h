@@ -103,11 +103,11 @@ struct Manifest {
   std::optional<Ties> ties;  // absent if times are an order, and of several segments together
   std::optional<TimeSplit> split;
   std::vector<ActionBit> actions;
-  std::string label;                 // an action: a rankable event that has it is a positive
-  std::vector<std::string> pools;    // actions whose events may enter a history
-  std::vector<std::string> context;  // names of the context columns
-  std::vector<std::string> rules;  // of actions, anchors and rows, as the schema has them; none: it is older
-  bool weighted = false;           // events have weights
+  std::string label;                          // an action: a rankable event that has it is a positive
+  std::vector<std::string> pools;             // actions whose events may enter a history
+  std::vector<std::string> context;           // names of the context columns
+  std::vector<std::string> rules;             // conditions of the schema; none: an earlier version
+  bool weighted = false;                      // events have weights
   std::vector<std::string> attributes;        // names of the item attributes
   std::map<std::string, ColumnInfo> columns;  // by file name
   // "user", "item": their ids are hashes of texts (names.h). The value: the number of texts whose id another
