@@ -215,6 +215,7 @@ namespace {
 // "viewed: kind = view and seconds >= 5"; "" without conditions.
 std::string rule_of(const std::string& of, const std::vector<Condition>& conditions) {
   std::vector<std::string> words;
+  words.reserve(conditions.size());
   for (const Condition& condition : conditions) words.push_back(to_string(condition));
   return words.empty() ? "" : fmt::format("{}: {}", of, fmt::join(words, " and "));
 }
