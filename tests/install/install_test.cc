@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "hstu/base/text.h"
+#include "sanitizers.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -56,6 +57,18 @@ TEST_F(Install, RunsWithNothingButGlibcAndItself) {
   const CommandResult result =
       run_command(fmt::format("{}/tools/check-package {}", HSTU_SOURCE_DIR, tree().string()));
   EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Install, HasALibraryAndAHeaderForProgramsInC) {
+  if (kSanitized) GTEST_SKIP() << "the library of a build with a sanitizer is no program's of its own";
+  const Path program = temporary_folder() / "score";
+  const CommandResult built = run_command(
+      fmt::format("cc -std=c11 -I{0}/include {1}/examples/score_c.c -o {2} -L{0}/lib -lhstu_score "
+                  "-Wl,-rpath,{0}/lib -Wl,--no-undefined",
+                  tree().string(), HSTU_SOURCE_DIR, program.string()));
+  ASSERT_EQ(built.exit_status, 0) << built.text;
+  EXPECT_THAT(run_command("env -i " + program.string() + " nowhere").text,
+              HasSubstr("score_c: nowhere is not a run"));
 }
 
 TEST_F(Install, FindsItsPartsThroughThePath) {
