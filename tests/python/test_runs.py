@@ -1,0 +1,117 @@
+"""Datasets, runs and commands."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import hstu
+
+
+def test_columns_are_the_files_of_the_dataset_and_copy_nothing(dataset):
+    assert isinstance(dataset.items, np.memmap) and not dataset.items.flags.writeable
+    assert len(dataset.items) == len(dataset.times) == len(dataset.actions) == dataset.manifest["counts"]["events"]
+    for u, user in enumerate(dataset.users):
+        mine = slice(dataset.offsets[u], dataset.offsets[u + 1])
+        events = dataset.user(int(user))
+        assert (events.items == dataset.items[mine]).all() and (np.diff(events.times) >= 0).all()
+        assert (events.actions == dataset.actions[mine] & 127).all()
+        assert (events.contexts == dataset["context_is_organic"][mine]).all()
+    assert len(dataset.user(10**9).items) == 0
+    with pytest.raises(KeyError, match="it has action"):
+        dataset["price"]
+
+
+def test_anchors_are_the_events_that_can_be_predicted(dataset):
+    anchors = dataset.anchors()
+    assert sorted(anchors.training) == np.flatnonzero(dataset.actions & 128).tolist()
+    assert anchors.offsets[-1] == len(anchors.training)
+
+
+def test_texts_and_segments(folder):
+    hstu.call("generate", "shop", events=2000, output=folder / "shop", format="csv", progress=None)
+    header, *rows = (folder / "shop/events-00000.csv").read_text().splitlines(keepends=True)
+    for day, lines in (("day-1", rows[:1500]), ("day-2", rows[1500:])):
+        (folder / day).mkdir()
+        (folder / day / "events-1.csv").write_text(header + "".join(lines))
+    shop = hstu.prepare("csv", schema=folder / "shop/schema.toml", input=folder / "day-1", output=folder / "days",
+                        progress=None)
+    whole = hstu.prepare("csv", schema=folder / "shop/schema.toml", input=folder / "shop", output=folder / "whole",
+                         progress=None)
+    names = shop.names("item")
+    assert [names.by_text[names[id]] for id in names] == names.ids.tolist() and len(names) == len(list(names))
+    with pytest.raises(KeyError):
+        names[1]
+    hstu.call("prepare", "csv", schema=folder / "shop/schema.toml", input=folder / "day-2", append=shop.path,
+              progress=None)
+    shop = hstu.Dataset(shop.path)
+    assert len(shop.segments) == 1
+    for user in whole.users.tolist():
+        for found, expected in zip(shop.user(user), whole.user(user)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_a_run_streams_what_it_says_and_is_a_table(run, said, dataset):
+    assert any(line.startswith("train: ") for line in said) and any(line.startswith("model ") for line in said)
+    assert run.config["training"]["batch_size"] == 16 and run.dataset.path == dataset.path
+    assert run.metrics("train")["step"].tolist() == [5, 10, 15, 20]
+    assert run.metrics("train")["loss"].dtype == np.float64
+    assert list(run.checkpoints) == [10, 20] and run.best is None
+    assert run.summary["reason"] == "completed" and run.summary["eval"]["auc"] == run.metrics()["auc"][-1]
+    assert run.metrics("run")["tables.item.dim"].tolist() == [32]
+    assert hstu.eval(run, progress=None)["auc"] == run.metrics()["auc"][-1]
+
+
+def test_failures_are_exceptions_with_the_text_and_the_status(folder, settings, run):
+    with pytest.raises(hstu.Error, match="unknown key.*max_step") as failure:
+        hstu.train("quickstart.toml", output=folder / "x", set={"training.max_step": 1}, progress=None)
+    assert failure.value.status == 2
+    with pytest.raises(hstu.Error, match="none.csv") as failure:
+        hstu.predict(run, requests=folder / "none.csv", output=folder / "x.csv", progress=None)
+    assert failure.value.status == 1
+    with pytest.raises(TypeError, match="output.*resume"):
+        hstu.train("quickstart.toml", progress=None)
+
+
+def test_an_interrupt_saves_the_run_and_resuming_it_ends_with_the_same_numbers(folder, settings, run):
+    def interrupt(line):
+        if line.startswith("device"):
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    output = folder / "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        hstu.train("quickstart.toml", output=output, set={**settings, "training.max_steps": 10**6}, progress=interrupt)
+    interrupted = hstu.Run(output)
+    assert interrupted.summary["reason"] == "interrupted" and interrupted.checkpoints
+    last = max(interrupted.checkpoints) + 5
+    resumed = hstu.train(resume=interrupted, set={"training.max_steps": last}, progress=None)
+    assert resumed.summary["reason"] == "completed" and max(resumed.checkpoints) == last
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_program_once(folder, settings):
+    """The whole group gets SIGINT there; a program that got two would end without a checkpoint."""
+    output = folder / "ctrl-c"
+    values = {**settings, "data.path": str(settings["data.path"]), "training.max_steps": 10**6}
+    script = f"import hstu; hstu.train('quickstart.toml', output={str(output)!r}, set={values!r})"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True,
+                          stderr=subprocess.PIPE) as process:
+        for line in process.stdout:
+            if line.startswith("device"):
+                break
+        threading.Event().wait(0.2)
+        os.killpg(process.pid, signal.SIGINT)
+        assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
+    assert hstu.Run(output).summary["reason"] == "interrupted"
+
+
+def test_a_failure_of_progress_ends_the_program(folder, settings):
+    def fail(line):
+        raise RuntimeError("not this line")
+
+    with pytest.raises(RuntimeError, match="not this line"):
+        hstu.train("quickstart.toml", output=folder / "failed", set={**settings, "training.max_steps": 10**6},
+                   progress=fail)

@@ -1,0 +1,109 @@
+"""hstu.Scorer, against `hstu predict`."""
+
+import csv
+import threading
+
+import numpy as np
+import pytest
+
+import hstu
+
+
+@pytest.fixture(scope="module")
+def scorer(exported):
+    with hstu.Scorer(exported, cache_bytes=1 << 20) as scorer:
+        yield scorer
+
+
+@pytest.fixture(scope="module")
+def cases(folder, exported, dataset, request_of):
+    """Requests, and the scores that hstu predict has for them, (items)."""
+    requests = [request_of(int(user), items=[3, 1 + u, 50, 99]) for u, user in enumerate(dataset.users)]
+    with open(folder / "requests.csv", "w") as file:
+        file.write("user,time,item\n")
+        file.writelines(f"{r.user},{r.time},{item}\n" for r in requests for item in r.items)
+    hstu.predict(exported, data=dataset.path, requests=folder / "requests.csv", output=folder / "scores.csv",
+                 progress=None)
+    with open(folder / "scores.csv", newline="") as file:
+        scores = np.array([row["score"] for row in csv.DictReader(file)], np.float32).reshape(len(requests), -1)
+    return list(zip(requests, scores))
+
+
+def test_scores_are_those_of_predict_to_the_last_bit(scorer, cases):
+    assert scorer.tasks == ["label"] and scorer.columns == ["is_organic"] and scorer.width == 0
+    for scores, (_, expected) in zip(scorer.score([request for request, _ in cases]), cases):
+        assert scores[:, 0].tobytes() == expected.tobytes()
+    request, expected = cases[5]
+    assert scorer.score(request).shape == (4, 1) and scorer.score(request).tobytes() == expected.tobytes()
+    assert scorer.score([]) == []
+
+
+def test_events_of_a_dataset_are_those_of_a_request(exported, dataset, cases):
+    with hstu.Scorer(exported, data=dataset.path) as scorer:
+        for request, expected in cases[:5]:
+            bare = hstu.Request(request.user, request.time, request.items)
+            assert scorer.score(bare).tobytes() == expected.tobytes()
+
+
+def test_the_best_items_are_in_order_and_have_the_scores_of_score(scorer, cases, request_of):
+    request = cases[3][0]
+    items, scores = scorer.top(request, 3)
+    assert scores.tolist() == sorted(cases[3][1].tolist(), reverse=True)[:3]
+    assert scorer.score(request_of(request.user, items))[:, 0].tobytes() == scores.tobytes()
+    everything = request_of(request.user)
+    seen = set(everything.events.items.tolist())
+    assert not seen & set(scorer.top([everything], 1000, exclude_seen=True)[0][0].tolist())
+
+
+def test_threads_share_a_scorer_and_closing_waits_for_them(exported, cases):
+    scorer, wrong, answered = hstu.Scorer(exported), [], [0] * 8
+    begun = threading.Barrier(9)
+
+    def ask(number):
+        begun.wait()
+        try:
+            for i in range(10**6):
+                request, expected = cases[(number + i) % len(cases)]
+                if scorer.score(request).tobytes() != expected.tobytes():
+                    wrong.append(request)
+                answered[number] += 1
+        except ValueError as error:
+            assert str(error) == "the scorer is closed"
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    while min(answered) < 3:
+        threading.Event().wait(0.01)
+    scorer.close()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"time": None}, "expected the time of the request"),
+        ({"items": [1.5]}, "items: expected integers"),
+        ({"items": [2**63]}, "items: a value does not fit"),
+        ({"events": ([1, 2], [1], [1, 1])}, r"times: expected integers \(2,\)"),
+        ({"events": ([1], [1], [256])}, "actions: a value does not fit"),
+        ({"contexts": [1, 2]}, r"contexts: expected integers \(1,\)"),
+        ({"events": None}, "events"),
+    ],
+)
+def test_wrong_requests_are_named(scorer, cases, change, text):
+    request = hstu.Request(**{**vars(cases[0][0]), **change})
+    with pytest.raises(ValueError, match=text):
+        scorer.score(request)
+
+
+def test_what_is_no_model_is_named(folder, run):
+    with pytest.raises(hstu.Error, match="nowhere"):
+        hstu.Scorer(folder / "nowhere")
+    with pytest.raises(hstu.Error, match="77"):
+        hstu.Scorer(run, checkpoint=77)
+    with pytest.raises(ValueError, match="vectors|retrieval"):
+        hstu.Scorer(run).vectors([hstu.Request(1, 1)])
