@@ -59,7 +59,8 @@ class PythonExample : public ::testing::Test {
   }
   // -B: leaves no compiled files in the source tree.
   static CommandResult python(const std::string& program) {
-    return run_command("PYTHONPATH=" HSTU_SOURCE_DIR "/examples python3 -B -c '" + program + "'");
+    return run_command("PYTHONPATH=" HSTU_SOURCE_DIR "/python:" HSTU_SOURCE_DIR "/examples python3 -B -c '" +
+                       program + "'");
   }
 };
 
@@ -67,7 +68,7 @@ TEST_F(PythonExample, StructuresLieAsInC) {
   char expected[4096];
   layout_of_structures(expected, sizeof expected);
   const CommandResult result = python(R"(
-import ctypes, hstu_attention
+import ctypes, hstu.attention_library as hstu_attention
 for kind in hstu_attention.Problem, hstu_attention.Rows:
     print(kind.__name__, 0, ctypes.sizeof(kind))
     for name, _ in kind._fields_:
@@ -79,7 +80,7 @@ TEST_F(PythonExample, LoadsTheLibraryAndRaisesItsMessages) {
   const std::string library = HSTU_PROGRAM_DIR "/libhstu_attention.so";
   if (!std::filesystem::exists(library)) GTEST_SKIP() << "this build has no shared library (no CUDA)";
   const CommandResult result = python(R"(
-import ctypes, hstu_attention
+import ctypes, hstu.attention_library as hstu_attention
 library = hstu_attention.Library(")" + library +
                                       R"(")
 p = library.problem()
@@ -93,11 +94,12 @@ except RuntimeError as error:
             "True -1 1 1.0\nattention: type: expected HSTU_BF16, HSTU_FP16 or HSTU_FP32, found 7\n");
 }
 
-TEST_F(PythonExample, AMissingLibraryIsNamedWithWhatToDo) {
-  const CommandResult result = python("import hstu_attention; hstu_attention.Library(\"/nowhere/x.so\")");
-  EXPECT_EQ(result.exit_status, 1);
-  EXPECT_THAT(result.text, HasSubstr("cannot load /nowhere/x.so"));
-  EXPECT_THAT(result.text, HasSubstr("./dev build hstu_attention_so"));
+TEST_F(PythonExample, AMissingLibraryIsNamed) {
+  const CommandResult named = python("import hstu.attention_library as a; a.Library(\"/nowhere/x.so\")");
+  EXPECT_EQ(named.exit_status, 1);
+  EXPECT_THAT(named.text, HasSubstr("cannot load /nowhere/x.so"));
+  EXPECT_THAT(python("import hstu.attention_library as a; a.Library()").text,
+              HasSubstr("this installation of hstu has no GPU kernels"));
 }
 
 TEST_F(PythonExample, TorchExampleIsPythonAndAsksForTorch) {

@@ -1,13 +1,16 @@
 """include/hstu/attention.h for Python, with ctypes: nothing to compile, no PyTorch.
 
-Pointers are integers from any library: tensor.data_ptr(), array.data.ptr. attention_torch.py uses this module.
+Pointers are integers from any library: tensor.data_ptr(), array.data.ptr. attention.py uses this module.
 """
 
+from __future__ import annotations
+
 import ctypes
-import pathlib
+import os
+
+from hstu.tree import load_library
 
 BF16, FP16, FP32 = 0, 1, 2
-DEFAULT_LIBRARY = pathlib.Path(__file__).resolve().parent.parent / "build" / "libhstu_attention.so"
 
 
 class Rows(ctypes.Structure):
@@ -36,11 +39,10 @@ class Problem(ctypes.Structure):
 
 
 class Library:
-    def __init__(self, path=DEFAULT_LIBRARY):
-        try:
-            self._c = ctypes.CDLL(str(path))
-        except OSError as error:
-            raise RuntimeError(f"cannot load {path} ({error}); build it with: ./dev build hstu_attention_so") from error
+    """The library of the wheel, or the one at `path`."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._c = load_library("hstu_attention", path)
         rows, pointer, bytes_out = ctypes.POINTER(Rows), ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64)
         problem = ctypes.POINTER(Problem)
         self._c.hstu_attention_problem_init.argtypes = [problem]
@@ -55,36 +57,39 @@ class Library:
         size = self.problem().size
         if size != ctypes.sizeof(Problem):
             raise RuntimeError(
-                f"{path} is of another version: its problem has {size} bytes, ours {ctypes.sizeof(Problem)}")
+                "libhstu_attention is of another version: its problem has "
+                f"{size} bytes, ours {ctypes.sizeof(Problem)}")
 
-    def problem(self):
+    def problem(self) -> Problem:
         """A problem with the library's defaults."""
         # Room for a newer library's longer structure, so that the check above sees its size.
         room = ctypes.create_string_buffer(4 * ctypes.sizeof(Problem))
         self._c.hstu_attention_problem_init(ctypes.cast(room, ctypes.POINTER(Problem)))
         return Problem.from_buffer_copy(room)
 
-    def workspace(self, problem):
+    def workspace(self, problem: Problem) -> tuple[int, int]:
         """Bytes of scratch memory on the device: (forward, backward)."""
         forward, backward = ctypes.c_int64(), ctypes.c_int64()
         self._check(self._c.hstu_attention_workspace(problem, forward, backward))
         return forward.value, backward.value
 
-    def explain(self, problem):
+    def explain(self, problem: Problem) -> str:
+        """Which kernels are used, and why."""
         text = ctypes.create_string_buffer(512)
         self._check(self._c.hstu_attention_explain(problem, text, len(text)))
         return text.value.decode()
 
-    def check(self, problem, stream):
+    def check(self, problem: Problem, stream: int) -> None:
         """Looks at the arrays of the problem and raises for the first mistake. It waits for the stream."""
         self._check(self._c.hstu_attention_check(problem, stream))
 
-    def forward(self, problem, o, workspace, workspace_bytes, stream):
+    def forward(self, problem: Problem, o: Rows, workspace: int, workspace_bytes: int, stream: int) -> None:
         self._check(self._c.hstu_attention_forward(problem, o, workspace, workspace_bytes, stream))
 
-    def backward(self, problem, d_o, dq, dk, dv, workspace, workspace_bytes, stream):
+    def backward(self, problem: Problem, d_o: Rows, dq: Rows, dk: Rows, dv: Rows, workspace: int,
+                 workspace_bytes: int, stream: int) -> None:
         self._check(self._c.hstu_attention_backward(problem, d_o, dq, dk, dv, workspace, workspace_bytes, stream))
 
-    def _check(self, status):
+    def _check(self, status: int) -> None:
         if status != 0:
             raise RuntimeError(self._c.hstu_attention_error().decode())
