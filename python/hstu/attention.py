@@ -85,7 +85,7 @@ def hstu_attention(
 
 
 def _tensor(x: Any) -> Tensor | None:
-    return x if x is None or isinstance(x, Tensor) else torch.from_dlpack(x)
+    return x if x is None or isinstance(x, Tensor) else torch.utils.dlpack.from_dlpack(x)
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, *settings: Any) -> None:
@@ -157,7 +157,8 @@ def _backward(d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, *settings: Any) -> t
     p.d_position_table, p.d_time_table = (x.data_ptr() if x.numel() else None for x in tables)
     with torch.cuda.device(q.device):
         scratch = torch.empty(library.workspace(p)[1], dtype=torch.uint8, device=q.device)
-        library.backward(p, _rows(d_o), *map(_rows, grads), scratch.data_ptr(), scratch.numel(), stream)
+        dq, dk, dv = map(_rows, grads)
+        library.backward(p, _rows(d_o), dq, dk, dv, scratch.data_ptr(), scratch.numel(), stream)
     return (*grads, *tables)
 
 

@@ -69,7 +69,7 @@ def _exact(x: Tensor) -> Tensor:
 def _positions(settings: Settings, i: Tensor, j: Tensor) -> Tensor | None:
     if settings["position_table"] is None:
         return None
-    positions = (settings["position_table"].shape[1] + 1) // 2
+    positions: int = (settings["position_table"].shape[1] + 1) // 2
     return positions - 1 + (j - i).clamp(1 - positions, positions - 1)
 
 

@@ -43,7 +43,7 @@ def call(*words: PathLike, progress: Progress = say, **options: Any) -> str:
     `progress` is called with each line that the program says meanwhile; None: with none. KeyboardInterrupt reaches the
     program as SIGINT: it saves and ends before this raises KeyboardInterrupt. A second one ends the program at once.
     """
-    command = [program("hstu"), *map(os.fspath, words), *_written(options)]
+    command = [program("hstu"), *(os.fspath(word) for word in words), *_written(options)]
     # A group of its own, as a terminal and a notebook interrupt the whole group, and the program would get two signals.
     with tempfile.TemporaryFile() as output, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, start_new_session=True
@@ -119,7 +119,7 @@ def train(
     """
     if (output is None) == (resume is None):
         raise TypeError("train: expected either output, for a new run, or resume, the run to continue")
-    folder = Path(output if output is not None else _path(resume))  # type: ignore[arg-type]
+    folder = Path(output if output is not None else _path(resume))
     where = {"output": folder} if output is not None else {"resume": folder}
     written = call("train", *([] if config is None else [config]), progress=progress,
                    **where, set=_settings(set or {}), **options)
