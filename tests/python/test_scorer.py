@@ -100,10 +100,29 @@ def test_wrong_requests_are_named(scorer, cases, change, text):
         scorer.score(request)
 
 
+def test_vectors_of_users_find_the_items_of_predict(folder):
+    """Retrieval: no candidates, and a catalogue that comes from the model and `data`."""
+    hstu.call("generate", "shop", events=1000, output=folder / "clicks", format="csv", progress=None)
+    clicks = hstu.prepare("csv", schema=folder / "clicks/schema.toml", input=folder / "clicks", output=folder / "catalogue",
+                          progress=None)
+    (folder / "retrieval.toml").write_text(hstu.call("config", "--template", "retrieval", "--for", clicks.path))
+    run = hstu.train(folder / "retrieval.toml", output=folder / "retrieval", set={"training.max_steps": 2},
+                     progress=None)
+    users = clicks.users.tolist()
+    hstu.call("export", run.path, vectors=folder / "vectors", progress=None)
+    exported = {name: np.load(folder / f"vectors/{name}.npy") for name in ("users.f32", "user_ids.i64")}
+    with hstu.Scorer(run, data=clicks.path) as scorer:
+        vectors, found = scorer.vectors([hstu.Request(user) for user in [*users, 1]])
+        assert found.tolist() == [True] * len(users) + [False] and not vectors[-1].any()
+        assert exported["user_ids.i64"].tolist() == users and vectors[:-1].tobytes() == exported["users.f32"].tobytes()
+        items, scores = scorer.top(hstu.Request(users[0]), 5)
+        assert len(items) == 5 and (np.diff(scores) <= 0).all() and set(items) <= set(clicks.items)
+        with pytest.raises(ValueError, match="ask for its top items"):
+            scorer.score(hstu.Request(users[0], 1, items))
+
+
 def test_what_is_no_model_is_named(folder, run):
     with pytest.raises(hstu.Error, match="nowhere"):
         hstu.Scorer(folder / "nowhere")
     with pytest.raises(hstu.Error, match="77"):
         hstu.Scorer(run, checkpoint=77)
-    with pytest.raises(ValueError, match="vectors|retrieval"):
-        hstu.Scorer(run).vectors([hstu.Request(1, 1)])
