@@ -103,8 +103,8 @@ def test_wrong_requests_are_named(scorer, cases, change, text):
 def test_vectors_of_users_find_the_items_of_predict(folder):
     """Retrieval: no candidates, and a catalogue that comes from the model and `data`."""
     hstu.call("generate", "shop", events=1000, output=folder / "clicks", format="csv", progress=None)
-    clicks = hstu.prepare("csv", schema=folder / "clicks/schema.toml", input=folder / "clicks", output=folder / "catalogue",
-                          progress=None)
+    clicks = hstu.prepare("csv", schema=folder / "clicks/schema.toml", input=folder / "clicks",
+                          output=folder / "catalogue", progress=None)
     (folder / "retrieval.toml").write_text(hstu.call("config", "--template", "retrieval", "--for", clicks.path))
     run = hstu.train(folder / "retrieval.toml", output=folder / "retrieval", set={"training.max_steps": 2},
                      progress=None)
