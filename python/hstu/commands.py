@@ -77,6 +77,7 @@ def _follow(process: subprocess.Popen[bytes], progress: Progress, said: list[str
             process.send_signal(signal.SIGINT)
         except BaseException:  # of progress
             process.terminate()
+            process.stderr.read()  # a program that nobody listens to would end before it saves
             raise
 
 

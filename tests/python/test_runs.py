@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -77,14 +78,24 @@ def test_failures_are_exceptions_with_the_text_and_the_status(folder, settings, 
         hstu.train("quickstart.toml", progress=None)
 
 
-def test_an_interrupt_saves_the_run_and_resuming_it_ends_with_the_same_numbers(folder, settings, run):
-    def interrupt(line):
-        if line.startswith("device"):
-            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+def wait_for_steps(run):
+    """Until the run that begins there has made its first steps."""
+    end = time.monotonic() + 60
+    while not (run / "metrics.jsonl").exists() or '"train"' not in (run / "metrics.jsonl").read_text():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
+
+def test_an_interrupt_saves_the_run_and_resuming_it_ends_with_the_same_numbers(folder, settings, run):
     output = folder / "interrupted"
+
+    def interrupt():
+        wait_for_steps(output)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        hstu.train("quickstart.toml", output=output, set={**settings, "training.max_steps": 10**6}, progress=interrupt)
+        hstu.train("quickstart.toml", output=output, set={**settings, "training.max_steps": 10**6}, progress=None)
     interrupted = hstu.Run(output)
     assert interrupted.summary["reason"] == "interrupted" and interrupted.checkpoints
     last = max(interrupted.checkpoints) + 5
@@ -99,19 +110,21 @@ def test_ctrl_c_in_a_terminal_reaches_the_program_once(folder, settings):
     script = f"import hstu; hstu.train('quickstart.toml', output={str(output)!r}, set={values!r})"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True,
                           stderr=subprocess.PIPE) as process:
-        for line in process.stdout:
-            if line.startswith("device"):
-                break
-        threading.Event().wait(0.2)
+        wait_for_steps(output)
         os.killpg(process.pid, signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
     assert hstu.Run(output).summary["reason"] == "interrupted"
 
 
 def test_a_failure_of_progress_ends_the_program(folder, settings):
+    """As an interrupt does: the run is saved."""
+
     def fail(line):
-        raise RuntimeError("not this line")
+        if line.startswith("device"):
+            wait_for_steps(folder / "failed")
+            raise RuntimeError("not this line")
 
     with pytest.raises(RuntimeError, match="not this line"):
         hstu.train("quickstart.toml", output=folder / "failed", set={**settings, "training.max_steps": 10**6},
                    progress=fail)
+    assert hstu.Run(folder / "failed").summary["reason"] == "interrupted"
