@@ -158,7 +158,10 @@ void concat_columns(const auto&, DryStream) {}
 void concat_columns_backward(const auto&, DryStream) {}
 void convert(const auto&, DryStream) {}
 void copy_rows(const auto&, DryStream) {}
+void combine_moments(const auto&, DryStream) {}
 void gate(const auto&, DryStream) {}
+void gate_backward_sums(const auto&, DryStream) {}
+void gate_moments(const auto&, DryStream) {}
 void find_ids(const auto&, DryStream) {}
 void gather_rows(const auto&, DryStream) {}
 void gather_sum(const auto&, DryStream) {}

@@ -24,6 +24,18 @@ inline constexpr Choice<GateForm> kGateForms[] = {{"concat", GateForm::concat},
   return form == GateForm::concat ? 3 : 1;
 }
 
+// The columns of a row where it is divided among ranks: this one has `width` of `whole`, from `first` on, of
+// U, of O and of each part of y. Dropout's columns are those of the whole row.
+struct GateColumns {
+  std::int64_t first = 0, whole = 0;  // whole = 0: the rank has the whole row
+
+  [[gnu::always_inline]] constexpr bool is_part() const { return whole > 0; }
+  // Of part `part` of y, of which this rank has `width` columns: the place of the first in the whole row.
+  [[gnu::always_inline]] constexpr std::int64_t begin(std::int64_t part, std::int64_t width) const {
+    return part * (whole > 0 ? whole : width) + first;
+  }
+};
+
 template <typename T>
 struct GateForward {
   GateForm form = GateForm::concat;
@@ -34,8 +46,10 @@ struct GateForward {
   const T* o = nullptr;                                    // (rows, width) attention output
   const Accumulator<T>*weight = nullptr, *bias = nullptr;  // (width) of the layer norm
   T* y = nullptr;                                          // (rows, parts * width)
-  Accumulator<T>*mean = nullptr, *rstd = nullptr;          // (rows) kept for the backward pass
-  Dropout dropout;                                         // of the rows of y
+  // (rows) kept for the backward pass. Of a part of a row they are read: combine_moments() writes them.
+  Accumulator<T>*mean = nullptr, *rstd = nullptr;
+  Dropout dropout;  // of the rows of y
+  GateColumns columns = {};
 };
 
 template <typename T>
@@ -53,6 +67,28 @@ struct GateBackward {
   Gradient<T> d_o;                          // (rows, width)
   Gradient<Accumulator<T>> dweight, dbias;  // (width)
   Dropout dropout;
+  GateColumns columns = {};
+  // (rows, 2) of parts of rows: the sums over columns of g and of g n, with n the normalised o and g its
+  // gradient. gate_backward_sums() writes those of this rank's columns; gate_backward() reads those of all.
+  Accumulator<T>* sums = nullptr;
+};
+
+// What ranks tell each other of rows of which each has some columns.
+template <typename T>
+struct GateMoments {
+  std::int64_t rows = 0, width = 0;
+  const T* o = nullptr;               // (rows, width)
+  Accumulator<T>* moments = nullptr;  // (rows, 2): the mean, and the sum of squared distances from it
+};
+
+// The statistics of whole rows from those of their parts, each of `width` columns, exactly and in the order
+// of ranks: Chan, Golub and LeVeque (1983), "Algorithms for computing the sample variance". S: of sums.
+template <typename S>
+struct CombineMoments {
+  std::int64_t ranks = 0, rows = 0, width = 0;
+  S epsilon = 0;
+  const S* moments = nullptr;          // (ranks, rows, 2)
+  S *mean = nullptr, *rstd = nullptr;  // (rows)
 };
 
 template <typename T>
@@ -63,5 +99,19 @@ template <typename T>
 void gate_backward(const GateBackward<T>& p, HostStream);
 template <typename T>
 void gate_backward(const GateBackward<T>& p, CudaStream);
+
+// Of parts of rows.
+template <typename T>
+void gate_moments(const GateMoments<T>& p, HostStream);
+template <typename T>
+void gate_moments(const GateMoments<T>& p, CudaStream);
+template <typename S>
+void combine_moments(const CombineMoments<S>& p, HostStream);
+template <typename S>
+void combine_moments(const CombineMoments<S>& p, CudaStream);
+template <typename T>
+void gate_backward_sums(const GateBackward<T>& p, HostStream);
+template <typename T>
+void gate_backward_sums(const GateBackward<T>& p, CudaStream);
 
 }  // namespace hstu::kernels

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <vector>
 
 #include "hstu/base/threads.h"
@@ -28,9 +29,45 @@ void gate_backward(const GateBackward<T>& p, HostStream) {
   put_gradient(total.data() + n, n, p.dbias);
 }
 
+template <typename T>
+void gate_moments(const GateMoments<T>& p, HostStream) {
+  parallel_blocks(p.rows, kRowBlock,
+                  [&](std::int64_t begin, std::int64_t end) { loops<T>().gate_moments(p, begin, end); });
+}
+
+template <typename S>
+void combine_moments(const CombineMoments<S>& p, HostStream) {
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    S mean = 0, squares = 0;
+    const auto of_rank = [&](std::int64_t rank) { return p.moments + 2 * (rank * p.rows + r); };
+    for (std::int64_t rank = 0; rank < p.ranks; ++rank) mean += of_rank(rank)[0];
+    mean /= static_cast<S>(p.ranks);
+    for (std::int64_t rank = 0; rank < p.ranks; ++rank) {
+      const S d = of_rank(rank)[0] - mean;
+      squares += of_rank(rank)[1] + static_cast<S>(p.width) * d * d;
+    }
+    p.mean[r] = mean;
+    p.rstd[r] = S(1) / std::sqrt(squares / static_cast<S>(p.ranks * p.width) + p.epsilon);
+  }
+}
+
+template <typename T>
+void gate_backward_sums(const GateBackward<T>& p, HostStream) {
+  parallel_blocks(p.rows, kRowBlock, [&](std::int64_t begin, std::int64_t end) {
+    const Scratch<T> scratch((gate_parts(p.form) + 4) * p.width);
+    loops<T>().gate_sums(p, begin, end, scratch.data());
+  });
+}
+
 template void gate(const GateForward<float>&, HostStream);
 template void gate(const GateForward<double>&, HostStream);
 template void gate_backward(const GateBackward<float>&, HostStream);
 template void gate_backward(const GateBackward<double>&, HostStream);
+template void gate_moments(const GateMoments<float>&, HostStream);
+template void gate_moments(const GateMoments<double>&, HostStream);
+template void combine_moments(const CombineMoments<float>&, HostStream);
+template void combine_moments(const CombineMoments<double>&, HostStream);
+template void gate_backward_sums(const GateBackward<float>&, HostStream);
+template void gate_backward_sums(const GateBackward<double>&, HostStream);
 
 }  // namespace hstu::kernels

@@ -76,6 +76,9 @@ struct Loops {
   // scratch (parts * width) and (parts * width + 4 * width)
   void (*gate)(const GateForward<T>&, std::int64_t begin, std::int64_t end, T* scratch);
   void (*gate_backward)(const GateBackward<T>&, std::int64_t begin, std::int64_t end, T* sums, T* scratch);
+  void (*gate_moments)(const GateMoments<T>&, std::int64_t begin, std::int64_t end);
+  // scratch as gate_backward
+  void (*gate_sums)(const GateBackward<T>&, std::int64_t begin, std::int64_t end, T* scratch);
   // dropout.h
   void (*dropout_factors)(const Dropout&, std::int64_t row, std::int64_t width, T* factors);
   // x becomes scale * silu(alpha x); in the second, dy becomes the gradient of x.

@@ -5,6 +5,7 @@
 #include "hstu/model/stages.h"
 #include "hstu/ops/convert.h"
 #include "hstu/ops/elementwise.h"
+#include "hstu/ops/exchange.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
 
@@ -17,9 +18,20 @@ Initializer initial_uvqk(const HstuLayerConfig& config, std::int64_t width) {
 }
 
 const Parameter* add_if(bool wanted, ParameterSet& set, const std::string& name, std::int64_t width,
-                        const Initializer& initializer) {
-  return wanted ? &set.add(name, {width}, initializer) : nullptr;
+                        const Initializer& initializer, const Divisible& divisible = {}) {
+  return wanted ? &set.add_divisible(name, {width}, initializer, divisible) : nullptr;
 }
+
+// Of every row.
+Variable add_row(Tape& tape, const Variable& x, const Parameter& row) {
+  constexpr std::int64_t kDepth = 8;  // of a product of zeros, which adds a bias as every product does
+  const DType type = x.value().dtype();
+  const Variable zeros = Variable::constant(Tensor::zeros({x.rows(), kDepth}, type, tape.context())),
+                 weight = Variable::constant(Tensor::zeros({kDepth, x.cols()}, type, tape.context()));
+  return ops::add(tape, ops::linear(tape, zeros, weight, Variable(row)), x);
+}
+
+constexpr Divisible kHeads{.axis = 0, .blocks = 1};  // of a tensor (width, ...)
 
 Variable variable_of(const Parameter* parameter) {
   return parameter != nullptr ? Variable(*parameter) : Variable();
@@ -31,29 +43,38 @@ HstuLayer::HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLay
     : config_(config),
       width_(config.heads * config.head_dim),
       input_norm_(set, prefix + ".input_norm", config.dim, config.epsilon, config.norm_affine),
-      uvqk_(set.add(prefix + ".uvqk.weight", {config.dim, 4 * width_}, initial_uvqk(config, width_))),
-      uvqk_bias_(add_if(config.uvqk_bias, set, prefix + ".uvqk.bias", 4 * width_, Initializer::zeros())),
-      output_norm_(set, prefix + ".output_norm", width_, config.epsilon, config.norm_affine),
-      output_(set.add(prefix + ".output.weight", {kernels::gate_parts(config.gate) * width_, config.dim},
-                      Initializer::xavier_uniform(kernels::gate_parts(config.gate) * width_, config.dim))),
+      uvqk_(set.add_divisible(prefix + ".uvqk.weight", {config.dim, 4 * width_}, initial_uvqk(config, width_),
+                              {.axis = 1, .blocks = 4})),
+      uvqk_bias_(add_if(config.uvqk_bias, set, prefix + ".uvqk.bias", 4 * width_, Initializer::zeros(),
+                        {.axis = 0, .blocks = 4})),
+      output_norm_(set, prefix + ".output_norm", width_, config.epsilon, config.norm_affine, kHeads),
+      output_(set.add_divisible(
+          prefix + ".output.weight", {kernels::gate_parts(config.gate) * width_, config.dim},
+          Initializer::xavier_uniform(kernels::gate_parts(config.gate) * width_, config.dim),
+          {.axis = 0, .blocks = kernels::gate_parts(config.gate)})),
       output_bias_(add_if(config.output_bias, set, prefix + ".output.bias", config.dim,
                           Initializer::uniform(1 / std::sqrt(static_cast<double>(output_.value.rows()))))),
       bias_(set, prefix + ".bias", config.bias) {}
 
 Variable HstuLayer::operator()(Tape& tape, const Variable& x, const Tensor& queries,
-                               const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
-  if (!config_.recompute.layer) return compute(tape, x, queries, shape, dropout);
-  return tape.recompute([=, this, &tape] { return compute(tape, x, queries, shape, dropout); });
+                               const ops::AttentionShape& shape, const ops::Dropout& dropout,
+                               const GroupRows& ranks) const {
+  require(is_divided() == (ranks.group != nullptr), "a layer and its tokens are divided differently");
+  if (!config_.recompute.layer) return compute(tape, x, queries, shape, dropout, ranks);
+  return tape.recompute([=, this, &tape] { return compute(tape, x, queries, shape, dropout, ranks); });
 }
 
 Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries,
-                            const ops::AttentionShape& shape, const ops::Dropout& dropout) const {
+                            const ops::AttentionShape& shape, const ops::Dropout& dropout,
+                            const GroupRows& ranks) const {
   StageRange stage(tape, kNormUvqkStage);
   const Variable weight = ops::weight(tape, uvqk_, x.value().dtype());
-  const Variable z = input_norm_(tape, x);                                         // (T, D)
-  const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;  // (Tq, D)
+  const Variable own = input_norm_(tape, x);
+  const Variable z =
+      ranks.group != nullptr ? ops::all_gather_rows(tape, own, ranks.given, *ranks.group) : own;  // (T, D)
+  const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;                 // (Tq, D)
   // The weight's columns are [U, V, Q, K]. Where every token is a query, one product has them all.
-  const std::int64_t w = width_;
+  const std::int64_t w = uvqk_.value.cols() / 4;
   Projected uq, vk;
   std::int64_t v_at = 0, q_at = w, k_at = w;
   if (queries.defined()) {
@@ -65,14 +86,15 @@ Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries
   }
   stage.next(kAttentionStage);
   const Variable o = ops::attention(tape, uq.operand(q_at, w), vk.operand(k_at, w), vk.operand(v_at, w),
-                                    bias_.with_tables(shape));  // (Tq, w)
+                                    with_own_heads(bias_.with_tables(shape)));  // (Tq, w)
   stage.next(kGateStage);
   const Variable gated = ops::gate(tape, config_.gate, {uq.y, 0, w}, o, output_norm_.weight(),
-                                   output_norm_.bias(), config_.epsilon,
-                                   dropout);  // (Tq, 3 w) or (Tq, w)
+                                   output_norm_.bias(), config_.epsilon, dropout,
+                                   ranks.group);  // (Tq, 3 w) or (Tq, w)
   stage.next(kProjectionStage);
-  Variable y = output(tape, gated, x, queries);
-  if (config_.recompute.norm) z.drop_value();
+  Variable y =
+      ranks.group != nullptr ? output_of_ranks(tape, gated, x, ranks) : output(tape, gated, x, queries);
+  if (config_.recompute.norm) own.drop_value(), z.drop_value();
   if (config_.recompute.silu && uq.activated.defined()) uq.activated.drop_value(), vk.activated.drop_value();
   if (config_.recompute.gate) gated.drop_value();
   return y;
@@ -86,6 +108,22 @@ Variable HstuLayer::output(Tape& tape, const Variable& gated, const Variable& x,
   const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;
   if (output_bias_ == nullptr) return ops::linear_residual(tape, gated, projection, xq);
   return ops::add(tape, ops::linear(tape, gated, projection, Variable(*output_bias_)), xq);
+}
+
+// The same of the tokens of all ranks, by the rows of the projection that this rank has: this rank's tokens.
+Variable HstuLayer::output_of_ranks(Tape& tape, const Variable& gated, const Variable& x,
+                                    const GroupRows& ranks) const {
+  const Variable terms =
+      ops::linear(tape, gated, ops::weight(tape, output_, x.value().dtype()), Variable());  // (Tq, D)
+  Variable y = ops::reduce_scatter_rows(tape, terms, ranks.returned, *ranks.group);
+  if (output_bias_ != nullptr) y = add_row(tape, y, *output_bias_);
+  if (!config_.residual) return y;
+  return ops::add(tape, y, ranks.own_queries.defined() ? ops::gather_rows(tape, x, ranks.own_queries) : x);
+}
+
+ops::AttentionShape HstuLayer::with_own_heads(ops::AttentionShape shape) const {
+  shape.heads = uvqk_.value.cols() / (4 * config_.head_dim);
+  return shape;
 }
 
 // Columns of z W + b: (n, sum of widths). The gate activates U; NVIDIA's form activates the others here.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/comm/groups.h"
 #include "hstu/model/layer_norm.h"
 #include "hstu/model/recompute.h"
 #include "hstu/model/relative_bias.h"
@@ -31,17 +32,29 @@ struct HstuLayerConfig {
   RelativeBiasConfig bias = {};
 };
 
+// The tokens of the ranks of a tensor group, each of which computes its heads for all of them.
+struct GroupRows {
+  const Group* group = nullptr;               // null: this rank computes all heads of its own tokens
+  std::vector<std::int64_t> given, returned;  // (ranks) rows of x, and of the result
+  // (n) i32: this rank's rows of the result among its rows of x; undefined: all.
+  Tensor own_queries = {};
+};
+
 class HstuLayer {
  public:
   // Adds PREFIX.input_norm, PREFIX.uvqk, PREFIX.output_norm, PREFIX.output and PREFIX.bias to the set, as far
-  // as the configuration has them.
+  // as the configuration has them. ParameterSet::divide() divides what belongs to heads.
   HstuLayer(ParameterSet& set, const std::string& prefix, const HstuLayerConfig& config);
 
   // x (T, D) -> (Tq, D). `queries` (Tq) i32 lists the tokens to compute, in order; undefined: all T. Computes
   // everything but keys and values only for them, which is exact because rows interact only in the attention.
-  // shape's query_offsets must agree; shape.bias has the thresholds and times of a time table.
+  // shape's query_offsets must agree; shape.bias has the thresholds and times of a time table. Where the
+  // heads are divided, x and the result are this rank's, and `queries`, shape and dropout are of the tokens
+  // of all ranks, in their order; the ranks of the group call it together.
   Variable operator()(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
-                      const ops::Dropout& dropout) const;
+                      const ops::Dropout& dropout, const GroupRows& ranks = {}) const;
+
+  bool is_divided() const { return uvqk_.division.is_divided(); }
 
  private:
   struct Projected {
@@ -51,14 +64,18 @@ class HstuLayer {
     ops::Columns operand(std::int64_t first, std::int64_t width) const;
   };
   Variable compute(Tape& tape, const Variable& x, const Tensor& queries, const ops::AttentionShape& shape,
-                   const ops::Dropout& dropout) const;
+                   const ops::Dropout& dropout, const GroupRows& ranks) const;
   Variable output(Tape& tape, const Variable& gated, const Variable& x, const Tensor& queries) const;
+  Variable output_of_ranks(Tape& tape, const Variable& gated, const Variable& x,
+                           const GroupRows& ranks) const;
+  ops::AttentionShape with_own_heads(ops::AttentionShape shape) const;
   Projected project(Tape& tape, const Variable& z, const Variable& weight,
                     const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;
 
   HstuLayerConfig config_;
-  std::int64_t width_;  // H * head_dim
+  std::int64_t width_;  // H * head_dim, of the heads of all ranks
   LayerNorm input_norm_;
+  // Below, a rank that shares the heads has the width of its own ones.
   const Parameter& uvqk_;       // (D, 4 * width)
   const Parameter* uvqk_bias_;  // (4 * width); null: none
   LayerNorm output_norm_;

@@ -1,8 +1,10 @@
 #include "hstu/model/hstu_stack.h"
 
 #include <cmath>
+#include <utility>
 
 #include "hstu/attention/time_thresholds.h"
+#include "hstu/model/group_batch.h"
 
 namespace hstu {
 HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuStackConfig& config)
@@ -16,12 +18,27 @@ HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuSta
 Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
                                double scale, const Draws& draws, std::uint64_t first_place,
                                const StackMask& mask) const {
-  ops::AttentionShape every;
+  ops::AttentionShape shape;
+  shape.scale = scale;
+  if (layers_.empty() || !layers_.front().is_divided())
+    return run(tape, std::move(x), all, wanted, shape, draws, first_place, mask, nullptr);
+  const Context& context = tape.context();
+  require(context.groups != nullptr, "layers that are divided among ranks without groups");
+  const GroupBatch batch =
+      gather_batch(context.groups->tensor, all, wanted, mask, scale, x.rows(), x.value().dtype(), context);
+  shape.scale = batch.scale;
+  shape.sample_scale = batch.sample_scale;
+  return run(tape, std::move(x), batch.all, batch.wanted, shape, draws, first_place, batch.mask, &batch);
+}
+
+// `every`: with the scales alone.
+Variable HstuStack::run(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
+                        ops::AttentionShape every, const Draws& draws, std::uint64_t first_place,
+                        const StackMask& mask, const GroupBatch* group) const {
   every.heads = config_.layer.heads;
   every.head_dim = config_.layer.head_dim;
   every.alpha = config_.layer.alpha > 0 ? config_.layer.alpha
                                         : 1 / std::sqrt(static_cast<double>(config_.layer.head_dim));
-  every.scale = scale;
   every.offsets = all.offsets;
   every.mask = mask.mask;
   every.contexts = mask.contexts;
@@ -40,7 +57,10 @@ Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, con
     const StackRows& rows = is_last ? wanted : all;
     ops::AttentionShape shape = is_last ? last : every;
     if (mask.keys != nullptr) mask.keys->attach(i, shape);
-    x = layers_[i](tape, x, rows.rows, shape, draws.dropout(config_.dropout, first_place + i, rows.names));
+    GroupRows of_ranks;
+    if (group != nullptr) of_ranks = is_last ? group->last_layer : group->every_layer;
+    x = layers_[i](tape, x, rows.rows, shape, draws.dropout(config_.dropout, first_place + i, rows.names),
+                   of_ranks);
   }
   return x;
 }

@@ -35,6 +35,8 @@ struct StackMask {
   const HistoryKeys* keys = nullptr;  // of the samples' earlier tokens
 };
 
+struct GroupBatch;  // group_batch.h
+
 class HstuStack {
  public:
   // Adds PREFIX.0, PREFIX.1, ... to the set.
@@ -42,13 +44,18 @@ class HstuStack {
 
   // x (T, D) -> (n, D) of the `wanted` tokens. The last layer computes only these, which is exact because
   // rows interact only in the attention. scale is the factor of silu(alpha q . k + bias). Layer i draws
-  // its dropout at place first_place + i.
+  // its dropout at place first_place + i. Where ParameterSet::divide() has divided the layers, the ranks of
+  // the tensor group in Context::groups call it together, each with samples of its own, or none.
   Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
                       const Draws& draws, std::uint64_t first_place, const StackMask& mask = {}) const;
 
   const HstuStackConfig& config() const { return config_; }
 
  private:
+  Variable run(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
+               ops::AttentionShape shape, const Draws& draws, std::uint64_t first_place,
+               const StackMask& mask, const GroupBatch* group) const;
+
   HstuStackConfig config_;
   std::vector<HstuLayer> layers_;
   const Tensor* thresholds_ = nullptr;  // of the time tables; null: the layers have none

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "hstu/model/mlp.h"
 #include "hstu/ops/norm.h"
 
 namespace hstu {
@@ -18,14 +17,14 @@ Tensor filled(std::int64_t width, DType type, double value) {
 }  // namespace
 
 LayerNorm::LayerNorm(ParameterSet& set, const std::string& name, std::int64_t width, double epsilon,
-                     bool affine)
+                     bool affine, const Divisible& divisible)
     : epsilon_(epsilon) {
   if (affine) {
-    const NormParameters parameters = add_norm(set, name, width);
-    weight_ = &parameters.weight, bias_ = &parameters.bias;
+    weight_ = &set.add_divisible(name + ".weight", {width}, Initializer::ones(), divisible);
+    bias_ = &set.add_divisible(name + ".bias", {width}, Initializer::zeros(), divisible);
   } else {
-    one_ = &set.add_constant(filled(width, set.type(), 1));
-    zero_ = &set.add_constant(filled(width, set.type(), 0));
+    one_ = &set.add_constant(filled(width, set.type(), 1), divisible);
+    zero_ = &set.add_constant(filled(width, set.type(), 0), divisible);
   }
 }
 

@@ -11,9 +11,9 @@ namespace hstu {
 class LayerNorm {
  public:
   // affine: adds NAME.weight and NAME.bias (width) to the set. Otherwise they are constants, 1 and 0, which
-  // no checkpoint has.
+  // no checkpoint has. `divisible`: both, by ParameterSet::divide().
   LayerNorm(ParameterSet& set, const std::string& name, std::int64_t width, double epsilon,
-            bool affine = true);
+            bool affine = true, const Divisible& divisible = {});
 
   // For operations that normalise; see epsilon().
   Variable weight() const;

@@ -1,6 +1,8 @@
 #include "hstu/model/parameters.h"
 
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "hstu/base/random.h"
@@ -51,9 +53,36 @@ const Parameter& ParameterSet::add(std::string name, Shape shape, const Initiali
   return *parameters_.back();
 }
 
-const Tensor& ParameterSet::add_constant(Tensor value) {
-  constants_.push_back(std::make_unique<Tensor>(std::move(value)));
-  return *constants_.back();
+const Parameter& ParameterSet::add_divisible(std::string name, Shape shape, const Initializer& initializer,
+                                             const Divisible& divisible) {
+  add(std::move(name), std::move(shape), initializer);
+  parameters_.back()->divisible = divisible;
+  return *parameters_.back();
+}
+
+const Tensor& ParameterSet::add_constant(Tensor value, const Divisible& divisible) {
+  constants_.push_back(std::make_unique<Constant>(Constant{std::move(value), divisible}));
+  return constants_.back()->value;
+}
+
+void ParameterSet::divide(int rank, int ranks) {
+  require(!gradients_.defined(), "parameters are divided after they were moved");
+  const auto part_of = [&](const Tensor& whole, const AxisDivision& division) {
+    Tensor part = Tensor::empty(shape_of_part(division), whole.dtype());
+    with_float_type(whole.dtype(), [&]<typename T>() {
+      copy_from_whole(division, whole.data<T>(), part.mutable_data<T>());
+    });
+    return part;
+  };
+  for (const auto& p : parameters_) {
+    if (p->divisible.blocks == 0) continue;
+    p->division = part_of_rank(p->divisible, p->value.shape(), rank, ranks);
+    p->value = part_of(p->value, p->division);
+    p->gradient = Tensor::zeros(p->value.shape(), type_);
+  }
+  for (const auto& c : constants_)
+    if (c->divisible.blocks > 0)
+      c->value = part_of(c->value, part_of_rank(c->divisible, c->value.shape(), rank, ranks));
 }
 
 NamedTensors ParameterSet::all() const {
@@ -65,6 +94,15 @@ NamedTensors ParameterSet::all() const {
 std::int64_t ParameterSet::count() const {
   std::int64_t n = 0;
   for (const auto& parameter : parameters_) n += parameter->value.size();
+  return n;
+}
+
+std::int64_t ParameterSet::whole_count() const {
+  std::int64_t n = 0;
+  for (const auto& parameter : parameters_) {
+    const Shape& shape = parameter->whole_shape();
+    n += std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+  }
   return n;
 }
 
@@ -89,7 +127,7 @@ void ParameterSet::move_to(const Context& context) {
     parameter->gradient = gradients_.row_range(at, at + n).reshaped(parameter->value.shape());
     at += padded(n);
   }
-  for (const auto& constant : constants_) *constant = constant->copy(context);
+  for (const auto& constant : constants_) constant->value = constant->value.copy(context);
 }
 
 const Parameter& ParameterSet::find(const std::string& name) const {

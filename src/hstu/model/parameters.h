@@ -34,12 +34,21 @@ class ParameterSet {
   const Parameter& add(std::string name, Shape shape, const Initializer& initializer,
                        AxisDivision division = {});
 
+  // Adds a parameter that divide() may divide.
+  const Parameter& add_divisible(std::string name, Shape shape, const Initializer& initializer,
+                                 const Divisible& divisible);
+
   // A tensor that is no parameter: it moves with them, and no checkpoint has it. The reference is valid as
   // long as the set.
-  const Tensor& add_constant(Tensor value);
+  const Tensor& add_constant(Tensor value, const Divisible& divisible = {});
+
+  // Of everything that is divisible this rank keeps its part, with the values that the whole has there. Once,
+  // before move_to().
+  void divide(int rank, int ranks);
 
   NamedTensors all() const;
-  std::int64_t count() const;  // number of values
+  std::int64_t count() const;        // number of values that this rank has
+  std::int64_t whole_count() const;  // of whole parameters
   void clear_gradients(const Stream& stream = {}) const;
   // Moves values, gradients and constants to the context's device, a GPU.
   void move_to(const Context& context);
@@ -52,7 +61,11 @@ class ParameterSet {
   std::uint64_t seed_;
   DType type_;
   std::vector<std::unique_ptr<Parameter>> parameters_;
-  std::vector<std::unique_ptr<Tensor>> constants_;
+  struct Constant {
+    Tensor value;
+    Divisible divisible;
+  };
+  std::vector<std::unique_ptr<Constant>> constants_;
   Tensor gradients_;
 };
 

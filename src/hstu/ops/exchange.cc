@@ -2,8 +2,10 @@
 
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "hstu/comm/sum_terms.h"
+#include "hstu/kernels/shift.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -14,6 +16,7 @@ struct Rows {
   std::vector<std::int64_t> of_ranks;  // (ranks)
   const Group* group;
 
+  Rows(std::vector<std::int64_t> rows, const Group& ranks) : of_ranks(std::move(rows)), group(&ranks) {}
   std::int64_t all() const { return std::accumulate(of_ranks.begin(), of_ranks.end(), std::int64_t{0}); }
   std::int64_t mine() const { return of_ranks[static_cast<std::size_t>(group->rank())]; }
 };
@@ -23,7 +26,7 @@ Rows checked(Operation operation, const Variable& x, const std::vector<std::int6
   require(x.value().shape().size() == 2 && std::ssize(rows) == group.size(),
           "{}: expected rows of {} ranks, found {} of {}", name_of(operation), group.size(),
           ShapeText{x.value().shape()}, rows.size());
-  Rows result{rows, &group};
+  Rows result(rows, group);
   const std::int64_t expected = operation == Operation::all_gather_rows ? result.mine() : result.all();
   require(x.rows() == expected, "{}: expected {} rows, found {}", name_of(operation), expected, x.rows());
   return result;
@@ -59,9 +62,11 @@ void exchange(Tensor from, std::span<const std::int64_t> sent, Tensor to,
   copy_bytes(to.mutable_raw(), all.data(), all.size(), context.stream);
 }
 
-// x (T_r, W) of all ranks: (T, W).
+// x (T_r, ...) of all ranks: (T, ...).
 Tensor gathered(const Tensor& x, const Rows& rows, const Context& context) {
-  Tensor y = Tensor::empty({rows.all(), x.cols()}, x.dtype(), context);
+  Shape shape = x.shape();
+  shape.front() = rows.all();
+  Tensor y = Tensor::empty(std::move(shape), x.dtype(), context);
   exchange(x, {}, y, rows.of_ranks, *rows.group, context);
   return y;
 }
@@ -96,17 +101,49 @@ Variable exchange_rows(Tape& tape, const Variable& x, const std::vector<std::int
   Tensor y;
   dispatch<operation>(context, type,
                       [&]<typename T>(auto) { y = moved<T>(kGathers, x.value(), rows, context); });
-  return tape.record(y, {x}, [=](const Tensor& dy) {
+  Variable result = tape.record(y, {x}, [=](const Tensor& dy) {
     dispatch<operation>(context, type, [&]<typename T>(auto stream) {
       pass_on<T>(moved<T>(!kGathers, dy, rows, context), x, context, stream);
     });
   });
+  if (kGathers && result.needs_gradient())
+    result.recomputed_by([=] { return gathered(x.value(), rows, context); });
+  return result;
 }
 
 }  // namespace
 
 std::vector<std::int64_t> rows_of_ranks(std::int64_t mine, const Group& group) {
   return group.host.all_gather(std::span<const std::int64_t>(&mine, 1));
+}
+
+Tensor gathered_rows(const Tensor& x, const std::vector<std::int64_t>& rows, const Group& group,
+                     const Context& context) {
+  return gathered(x, Rows(rows, group), context);
+}
+
+Tensor gathered_places(const Tensor& x, std::int64_t before, const std::vector<std::int64_t>& rows,
+                       const Group& group, const Context& context) {
+  Tensor moved = Tensor::empty(x.shape(), x.dtype(), context);
+  const auto move = [&]<typename T>() {
+    const kernels::Shift<T> p{x.size(), x.data<T>(), static_cast<T>(before), moved.mutable_data<T>()};
+    if (context.memory->dry() != nullptr) return;
+    if (context.device().is_host()) return kernels::shift(p, HostStream());
+    if constexpr (kBuiltWithCuda) return kernels::shift(p, context.cuda());
+  };
+  x.dtype() == DType::i32 ? move.operator()<std::int32_t>() : move.operator()<std::int64_t>();
+  return gathered_rows(moved, rows, group, context);
+}
+
+Tensor summed_over_ranks(const Tensor& x, const Group& group, const Context& context) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const Tensor terms = gathered(x, Rows(std::vector(ranks, x.rows()), group), context);
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), context);
+  if (context.memory->dry() != nullptr) return y;
+  with_float_type(x.dtype(), [&]<typename T>() {
+    sum_terms(terms.data<T>(), group.size(), y.size(), y.mutable_data<T>(), context.stream);
+  });
+  return y;
 }
 
 Variable all_gather_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,

@@ -14,8 +14,21 @@ namespace hstu::ops {
 // group: once for all operations on the rows.
 std::vector<std::int64_t> rows_of_ranks(std::int64_t mine, const Group& group);
 
+// (T, ...): the rows x (T_r, ...) of all ranks, in the order of ranks, of any type and without a gradient.
+// `rows` as below.
+Tensor gathered_rows(const Tensor& x, const std::vector<std::int64_t>& rows, const Group& group,
+                     const Context& context);
+
+// The same of places x (n), i32 or i64, where the ranks before this one have `before` places.
+Tensor gathered_places(const Tensor& x, std::int64_t before, const std::vector<std::int64_t>& rows,
+                       const Group& group, const Context& context);
+
+// The sum of x over ranks, on every rank, added in the order of ranks; without a gradient. f32 or f64.
+Tensor summed_over_ranks(const Tensor& x, const Group& group, const Context& context);
+
 // y (T, W): the rows x (T_r, W) of all ranks, in the order of ranks. `rows`: (ranks) T_r of each, which may
-// differ and be 0; their sum is T. `group` outlives the tape.
+// differ and be 0; their sum is T. `group` outlives the tape. Where y's value is dropped, all ranks exchange
+// once more when the backward pass reads it.
 Variable all_gather_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& rows,
                          const Group& group);
 

@@ -15,6 +15,16 @@ void check_division(const AxisDivision& division, const std::string& name) {
   }
 }
 
+AxisDivision part_of_rank(const Divisible& divisible, const Shape& whole, int rank, int ranks) {
+  const std::int64_t extent = whole[divisible.axis], block = extent / divisible.blocks, piece = block / ranks;
+  require(extent == divisible.blocks * ranks * piece, "axis {} of {}: {} blocks for {} ranks", divisible.axis,
+          ShapeText{whole}, divisible.blocks, ranks);
+  AxisDivision division{.whole = whole, .axis = divisible.axis};
+  for (std::int64_t b = 0; b < divisible.blocks; ++b)
+    division.ranges.push_back({b * block + rank * piece, b * block + (rank + 1) * piece});
+  return division;
+}
+
 Shape shape_of_part(const AxisDivision& division) {
   std::int64_t extent = 0;
   for (const auto& [begin, end] : division.ranges) extent += end - begin;

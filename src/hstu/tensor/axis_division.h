@@ -24,6 +24,15 @@ struct AxisDivision {
   bool is_divided() const { return !ranges.empty(); }
 };
 
+// Which axis of a tensor the ranks of a group may divide: it has `blocks` blocks of one size, one after
+// another (those of U, V, Q and K), of each of which every rank gets an equal piece, in the order of ranks.
+struct Divisible {
+  std::size_t axis = 0;
+  std::int64_t blocks = 0;  // 0: every rank has the whole tensor
+};
+// What rank `rank` of `ranks` has of `whole`. Throws InternalError unless the ranks divide a block.
+AxisDivision part_of_rank(const Divisible& divisible, const Shape& whole, int rank, int ranks);
+
 // Throws InternalError naming `name` unless the ranges are in order and inside the axis.
 void check_division(const AxisDivision& division, const std::string& name);
 

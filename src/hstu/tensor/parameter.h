@@ -15,6 +15,7 @@ struct Parameter {
   Tensor gradient;   // same shape and type; the sum of what backward passes added since the last clear
   // What `value` is of the whole parameter, which checkpoints have.
   AxisDivision division = {};
+  Divisible divisible = {};  // by ParameterSet::divide()
 
   const Shape& whole_shape() const { return division.is_divided() ? division.whole : value.shape(); }
 };

@@ -61,8 +61,10 @@ void draw(std::uint64_t key, std::uint64_t counter, std::uint32_t threshold, T k
   for (std::int64_t i = 0; out == block && i < n; ++i) factors[i] = block[i];
 }
 
+// Of columns first to first + width - 1.
 template <typename T>
-void row_factors(const Dropout& dropout, std::int64_t row, std::int64_t width, T* factors) {
+void column_factors(const Dropout& dropout, std::int64_t row, std::int64_t first, std::int64_t width,
+                    T* factors) {
   // Rounds half up, as lround does for positive numbers.
   const auto threshold = static_cast<std::uint32_t>(__builtin_lround(dropout.rate * 65536));
   if (threshold == 0) {
@@ -73,8 +75,14 @@ void row_factors(const Dropout& dropout, std::int64_t row, std::int64_t width, T
   const auto name = static_cast<std::uint64_t>(dropout.row_names != nullptr ? dropout.row_names[row] : row);
   const std::uint64_t key = mix64(dropout.key ^ name);
   constexpr std::int64_t kWide = 16, kNarrow = 8;  // calls computed side by side
-  for (std::int64_t at = 0; at < width;) {
-    const auto counter = static_cast<std::uint64_t>(at / kElements);
+  std::int64_t at = 0;
+  if (const std::int64_t skipped = first % kElements; skipped != 0) {
+    T block[kElements];
+    draw<1>(key, static_cast<std::uint64_t>(first / kElements), threshold, kept, kElements, block);
+    for (; skipped + at < kElements && at < width; ++at) factors[at] = block[skipped + at];
+  }
+  while (at < width) {
+    const auto counter = static_cast<std::uint64_t>((first + at) / kElements);
     const std::int64_t left = width - at;
     const std::int64_t lanes = left <= kNarrow * kElements ? kNarrow : kWide;
     const std::int64_t n = left < lanes * kElements ? left : lanes * kElements;
@@ -84,6 +92,11 @@ void row_factors(const Dropout& dropout, std::int64_t row, std::int64_t width, T
       draw<kWide>(key, counter, threshold, kept, n, factors + at);
     at += n;
   }
+}
+
+template <typename T>
+void row_factors(const Dropout& dropout, std::int64_t row, std::int64_t width, T* factors) {
+  column_factors(dropout, row, 0, width, factors);
 }
 
 }  // namespace

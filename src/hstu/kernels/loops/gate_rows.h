@@ -57,16 +57,34 @@ void product_row_backward(const GateBackward<T>& p, RowStatistics<T> s, const T*
   }
 }
 
+// f (parts * width): of this rank's columns of row r.
+template <typename Pass, typename T>
+void gate_factors(const Pass& p, std::int64_t r, T* f) {
+  if (!p.columns.is_part()) return row_factors(p.dropout, r, gate_parts(p.form) * p.width, f);
+  for (std::int64_t part = 0; part < gate_parts(p.form); ++part)
+    column_factors(p.dropout, r, p.columns.begin(part, p.width), p.width, f + part * p.width);
+}
+
+template <typename T>
+void gate_moments_rows(const GateMoments<T>& p, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t r = begin; r < end; ++r) {
+    const RowMoments<T> moments = row_moments(p.o + r * p.width, p.width);
+    p.moments[2 * r] = moments.mean;
+    p.moments[2 * r + 1] = moments.squares;
+  }
+}
+
 template <typename T>
 void gate_rows(const GateForward<T>& p, std::int64_t begin, std::int64_t end, T* factors) {
   const std::int64_t columns = gate_parts(p.form) * p.width;
   for (std::int64_t r = begin; r < end; ++r) {
     const T* const u = p.u + r * p.u_stride;
     const T* const o = p.o + r * p.width;
-    const RowStatistics<T> s = row_statistics(o, p.width, p.epsilon);
+    const RowStatistics<T> s =
+        p.columns.is_part() ? RowStatistics<T>{p.mean[r], p.rstd[r]} : row_statistics(o, p.width, p.epsilon);
     p.mean[r] = s.mean;
     p.rstd[r] = s.rstd;
-    row_factors(p.dropout, r, columns, factors);
+    gate_factors(p, r, factors);
     if (p.form == GateForm::concat)
       concat_row(p, s, u, o, factors, p.y + r * columns);
     else
@@ -87,15 +105,42 @@ void gate_rows_backward(const GateBackward<T>& p, std::int64_t begin, std::int64
     T* const du = p.du.to != nullptr ? p.du.to + r * p.du_stride : unwanted;
     T* const d_o = p.d_o.to != nullptr ? p.d_o.to + r * n : unwanted + n;
     const RowStatistics<T> s{p.mean[r], p.rstd[r]};
-    row_factors(p.dropout, r, columns, f);
+    gate_factors(p, r, f);
     if (p.form == GateForm::concat)
       concat_row_backward(p, s, u, o, dy, f, du, dn);
     else
       product_row_backward(p, s, u, o, dy, f, du, dn);
-    norm_row_backward(o, s, p.weight, dn, n, p.d_o.accumulate, d_o, dn + n, sums, sums + n);
+    const NormSums<T> of_columns = norm_row_sums(o, s, p.weight, dn, n, sums, sums + n);
+    const bool is_part = p.columns.is_part();
+    const NormSums<T> of_row = is_part ? NormSums<T>{p.sums[2 * r], p.sums[2 * r + 1]} : of_columns;
+    norm_row_dx(o, s, p.weight, dn, n, of_row, is_part ? p.columns.whole : n, p.d_o.accumulate, d_o, dn + n);
     if (p.form == GateForm::product) continue;
 #pragma omp simd
     for (std::int64_t c = 0; c < n; ++c) d_o[c] += dy[n + c] * f[n + c];
+  }
+}
+
+// As above, without gradients.
+template <typename T>
+void gate_rows_sums(const GateBackward<T>& all, std::int64_t begin, std::int64_t end, T* scratch) {
+  GateBackward<T> p = all;
+  p.du = {};
+  const std::int64_t n = p.width, columns = gate_parts(p.form) * n;
+  T *const f = scratch, *const dn = f + columns, *const unwanted = dn + n;  // (3 n)
+  for (std::int64_t c = 0; c < 3 * n; ++c) unwanted[c] = 0;
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* const u = p.u + r * p.u_stride;
+    const T* const o = p.o + r * n;
+    const T* const dy = p.dy + r * columns;
+    const RowStatistics<T> s{p.mean[r], p.rstd[r]};
+    gate_factors(p, r, f);
+    if (p.form == GateForm::concat)
+      concat_row_backward(p, s, u, o, dy, f, unwanted, dn);
+    else
+      product_row_backward(p, s, u, o, dy, f, unwanted, dn);
+    const NormSums<T> sums = norm_row_sums(o, s, p.weight, dn, n, unwanted + n, unwanted + 2 * n);
+    p.sums[2 * r] = sums.g;
+    p.sums[2 * r + 1] = sums.gn;
   }
 }
 

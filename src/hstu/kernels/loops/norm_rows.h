@@ -40,8 +40,14 @@ struct RowStatistics {
   return __builtin_sqrt(x);
 }
 
+// The mean of a row, and the sum of the squared distances from it.
 template <typename T>
-RowStatistics<T> row_statistics(const T* x, std::int64_t width, T epsilon) {
+struct RowMoments {
+  T mean, squares;
+};
+
+template <typename T>
+RowMoments<T> row_moments(const T* x, std::int64_t width) {
   const std::int64_t whole = width / kSums * kSums, left = width - whole;
   LaneSums<T> sums, squares;
   for (std::int64_t c = 0; c < whole; c += kSums) {
@@ -57,22 +63,29 @@ RowStatistics<T> row_statistics(const T* x, std::int64_t width, T epsilon) {
       squares.sum[v] += d * d;
     }
   }
-  const T variance = squares.total(
-                         left,
-                         [&](std::int64_t i, T & sum) __attribute__((always_inline)) {
-                           const T d = x[whole + i] - mean;
-                           sum += d * d;
-                         }) /
-                     static_cast<T>(width);
-  return {mean, T(1) / square_root(variance + epsilon)};
+  return {mean, squares.total(
+                    left, [&](std::int64_t i, T & sum) __attribute__((always_inline)) {
+                      const T d = x[whole + i] - mean;
+                      sum += d * d;
+                    })};
 }
 
-// With n = (x - mean) rstd and g = dn weight, where dn is the gradient of the affine result:
-// dx = or += rstd (g - average(g) - n average(g n)), by `accumulate`; dweight += dn n; dbias += dn. scratch
-// (width) may be overwritten.
 template <typename T>
-void norm_row_backward(const T* x, RowStatistics<T> s, const T* weight, const T* dn, std::int64_t width,
-                       bool accumulate, T* dx, T* scratch, T* dweight, T* dbias) {
+RowStatistics<T> row_statistics(const T* x, std::int64_t width, T epsilon) {
+  const RowMoments<T> moments = row_moments(x, width);
+  return {moments.mean, T(1) / square_root(moments.squares / static_cast<T>(width) + epsilon)};
+}
+
+// Over a row, with g and n as below.
+template <typename T>
+struct NormSums {
+  T g, gn;
+};
+
+// dweight += dn n; dbias += dn.
+template <typename T>
+NormSums<T> norm_row_sums(const T* x, RowStatistics<T> s, const T* weight, const T* dn, std::int64_t width,
+                          T* dweight, T* dbias) {
   const std::int64_t whole = width / kSums * kSums, left = width - whole;
   LaneSums<T> g_sums, gn_sums;
   for (std::int64_t at = 0; at < whole; at += kSums) {
@@ -96,7 +109,16 @@ void norm_row_backward(const T* x, RowStatistics<T> s, const T* weight, const T*
         dweight[c] += dn[c] * n;
         dbias[c] += dn[c];
       });
-  const T average_g = sum_g / static_cast<T>(width), average_gn = sum_gn / static_cast<T>(width);
+  return {sum_g, sum_gn};
+}
+
+// With n = (x - mean) rstd and g = dn weight, where dn is the gradient of the affine result:
+// dx = or += rstd (g - average(g) - n average(g n)), by `accumulate`. The averages are over rows of `whole`
+// columns, of which x is some. scratch (width) may be overwritten.
+template <typename T>
+void norm_row_dx(const T* x, RowStatistics<T> s, const T* weight, const T* dn, std::int64_t width,
+                 NormSums<T> sums, std::int64_t whole, bool accumulate, T* dx, T* scratch) {
+  const T average_g = sums.g / static_cast<T>(whole), average_gn = sums.gn / static_cast<T>(whole);
   T* const result = accumulate ? scratch : dx;
 #pragma omp simd
   for (std::int64_t c = 0; c < width; ++c) {
@@ -107,6 +129,14 @@ void norm_row_backward(const T* x, RowStatistics<T> s, const T* weight, const T*
     // A separate loop: in one expression compilers may or may not fuse the product and the sum.
 #pragma omp simd
   for (std::int64_t c = 0; c < width; ++c) dx[c] += result[c];
+}
+
+// Both of whole rows.
+template <typename T>
+void norm_row_backward(const T* x, RowStatistics<T> s, const T* weight, const T* dn, std::int64_t width,
+                       bool accumulate, T* dx, T* scratch, T* dweight, T* dbias) {
+  const NormSums<T> sums = norm_row_sums(x, s, weight, dn, width, dweight, dbias);
+  norm_row_dx(x, s, weight, dn, width, sums, width, accumulate, dx, scratch);
 }
 
 template <typename T>

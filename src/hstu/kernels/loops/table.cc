@@ -28,6 +28,8 @@ consteval Loops<T> table() {
           .swish_layer_norm_backward = swish_layer_norm_rows_backward<T>,
           .gate = gate_rows<T>,
           .gate_backward = gate_rows_backward<T>,
+          .gate_moments = gate_moments_rows<T>,
+          .gate_sums = gate_rows_sums<T>,
           .dropout_factors = row_factors<T>,
           .scaled_silu = scaled_silu<T>,
           .scaled_silu_backward = scaled_silu_backward<T>,
