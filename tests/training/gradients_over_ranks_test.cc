@@ -2,9 +2,11 @@
 // where only a mistake can make a difference of 1e-12, and as a step applies them in fp32.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 
 #include "embedding/support.h"
 #include "hstu/comm/thread_group.h"
+#include "hstu/experiment/divided_heads.h"
 #include "hstu/experiment/experiment.h"
 #include "hstu/kinds/dlrmv4/dlrmv4.h"
 #include "hstu/step/dense_sums.h"
@@ -31,6 +34,19 @@ using Vectors = std::map<std::string, std::vector<double>>;
 template <typename T>
 std::vector<double> in_fp64(const T* values, std::int64_t n) {
   return {values, values + n};
+}
+
+// The values of a parameter, of which the learner may have a part; the others are `missing`.
+template <typename T>
+std::vector<double> in_whole(const Parameter& p, const T* values, double missing) {
+  std::vector<double> part = in_fp64(values, p.value.size());
+  if (!p.division.is_divided()) return part;
+  const Shape& shape = p.whole_shape();
+  std::vector<double> whole(static_cast<std::size_t>(std::accumulate(shape.begin(), shape.end(),
+                                                                     std::int64_t{1}, std::multiplies<>())),
+                            missing);
+  copy_to_whole(p.division, part.data(), whole.data());
+  return whole;
 }
 
 void add(const std::vector<double>& terms, std::vector<double>& sums) {
@@ -104,7 +120,8 @@ class GradientsOverRanks : public ::testing::Test {
     config.action_bits = {1, 2};
     config.context = 1;
     const std::vector<FeatureSpec> features = learner.model->features();
-    const Dlrmv4 model(config, SampleFeatures(features[0], {}, {features[1]}), options_.seed, DType::f64);
+    Dlrmv4 model(config, SampleFeatures(features[0], {}, {features[1]}), options_.seed, DType::f64);
+    divide_heads(learner.options, model, comm.rank(), comm.size());
     for (Parameter* p : model.parameters().all()) {
       const Tensor& from = learner.model->parameters().find(p->name).value;
       std::copy_n(from.data<float>(), from.size(), p->value.mutable_data<double>());
@@ -122,7 +139,7 @@ class GradientsOverRanks : public ::testing::Test {
         leaves.emplace_back(std::move(values));
       }
       const Batch batch = for_fp64(part.batch);
-      Tape tape;
+      Tape tape(learner.compute);
       tape.backward(learner.objective->loss({tape, batch, leaves},
                                             model.forward(tape, batch, leaves, Draws(options_.seed, 0))));
       for (std::size_t t = 0; t < leaves.size(); ++t) {
@@ -135,7 +152,7 @@ class GradientsOverRanks : public ::testing::Test {
       }
     }
     for (const Parameter* p : model.parameters().all())
-      dense[p->name] = in_fp64(p->gradient.data<double>(), p->gradient.size());
+      dense[p->name] = in_whole(*p, p->gradient.data<double>(), 0);
     sum_over_ranks(learner, dense, rows, comm);
     dense.merge(rows);
     return dense;
@@ -167,7 +184,7 @@ class GradientsOverRanks : public ::testing::Test {
 Vectors knowledge(const Learner& learner) {
   Vectors all;
   for (const Parameter* p : learner.model->parameters().all())
-    all[p->name] = in_fp64(p->value.data<float>(), p->value.size());
+    all[p->name] = in_whole(*p, p->value.data<float>(), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t t = 0; t < learner.tables.size(); ++t) {
     const EmbeddingTable& table = learner.tables[t];
     const std::int64_t first = table.owners().first_column(table.owners().rank, table.config().dim);
@@ -261,6 +278,20 @@ TEST_F(GradientsOverRanks, AreThoseOfAccumulatedBatches) {
   ASSERT_EQ(options_.training.samples_of_step(), 32);
   one_batch_.training.batch_size = 32;
   for (const int ranks : {1, 3}) expect_those_of_one_rank(ranks);
+}
+
+// A gradient of a table's row, or of a parameter that all ranks have, is counted once, whatever shares heads.
+TEST_F(GradientsOverRanks, OfRanksThatShareHeadsAreThoseOfOneRank) {
+  dlrmv4_of(options_).heads = dlrmv4_of(one_batch_).heads = 4;
+  for (const int tensor : {2, 4}) {
+    for (const int data : {1, 2, 3}) {
+      SCOPED_TRACE(fmt::format("tensor {}, data {}", tensor, data));
+      options_.ranks.tensor = tensor;
+      options_.tables.by_name["item"].ranks = data == 2 ? "copy" : "split";
+      options_.training.micro_batch_tokens = data == 3 ? 40 : 0;
+      expect_those_of_one_rank(tensor * data);
+    }
+  }
 }
 
 // In buckets beside the backward pass and in one exchange after it: the same bits.

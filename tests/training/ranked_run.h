@@ -23,7 +23,8 @@ class RankedRun : public RunTest {
             .folder = open_run_folder(folder_ / name),
             .version = "test",
             .resume = resume,
-            .allowed_changes = {"training.max_steps", "tables", "ranks.shard_optimizer", "ranks.pipeline"}};
+            .allowed_changes = {"training.max_steps", "tables", "ranks.shard_optimizer", "ranks.pipeline",
+                                "ranks.tensor"}};
   }
   TrainResult run_on(int ranks, const std::string& name, bool resume = false) {
     if (!resume) create_run_folder(folder_ / name, options_);

@@ -6,10 +6,12 @@
 #include "hstu/cli/commands.h"
 #include "hstu/cli/installed.h"
 #include "hstu/experiment/device_choice.h"
+#include "hstu/experiment/divided_heads.h"
 #include "hstu/plan/memory_plan.h"
 #include "hstu/plan/rank_plan.h"
 #include "hstu/plan/step_estimate.h"
 #include "hstu/plan/table_tiers.h"
+#include "hstu/plan/tensor_choice.h"
 
 namespace hstu {
 namespace {
@@ -82,6 +84,7 @@ void add_plan_command(CLI::App& app) {
   command->callback([words] {
     const auto options = load_config<RunOptions>(find_config(words->config), words->set);
     check_consistency(options);
+    if (words->ranks > 1) check_tensor_ranks(options, words->ranks);
     const PlannedDevice device = capped(
         words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu),
         options);
@@ -99,6 +102,12 @@ void add_plan_command(CLI::App& app) {
         text += fmt::format(
             "\nestimate for {}, the same batch on 1, 2, 4 ... ranks (docs/performance/ranks.md)\n{}",
             device.name, to_text(steps));
+        const auto choices = tensor_choices(with_places(options, device, words->ranks), device, *gpu,
+                                            interconnect_of(*words, *gpu), words->ranks);
+        json["estimate"]["tensor"] = to_json(choices);
+        if (choices.size() > 1)
+          text += fmt::format("\nranks that share the heads of a layer (ranks.tensor), of {} ranks\n{}",
+                              words->ranks, to_text(choices));
       }
     }
     fmt::print("{}", words->json ? json.dump(2) + "\n" : text);

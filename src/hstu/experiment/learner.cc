@@ -9,6 +9,7 @@
 #include "hstu/embedding/device_lookup.h"
 #include "hstu/embedding/shared_rows.h"
 #include "hstu/embedding/table_division.h"
+#include "hstu/experiment/divided_heads.h"
 #include "hstu/experiment/rank_device.h"
 #include "hstu/options/table_options.h"
 #include "hstu/tensor/tape.h"
@@ -72,6 +73,23 @@ void check_updates(const RunOptions& run, const Model& model, const Objective& o
   }
 }
 
+std::unique_ptr<Model> divided_among(const RunOptions& run, std::unique_ptr<Model> model,
+                                     const Communicator& comm) {
+  divide_heads(run, *model, comm.rank(), comm.size());
+  return model;
+}
+
+// Of several ranks; `divided` may be null.
+Groups groups_of(const DividedRanks* divided, const Group& world) {
+  if (divided != nullptr) return divided->groups();
+  return {.world = world, .tensor = {}, .context = {}, .replicas = world};
+}
+
+Context with_groups(Context context, const Groups& groups) {
+  if (context.groups == nullptr && groups.world.size() > 1) context.groups = &groups;
+  return context;
+}
+
 Shard shard_among(const Communicator& ranks) {
   return {ranks.rank(), ranks.size()};
 }
@@ -82,7 +100,7 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
                  Context where, Communicator& comm)
     : options(run),
       compute(std::move(where)),
-      model(moved(std::move(trained), compute, run.precision)),
+      model(moved(divided_among(run, std::move(trained), comm), compute, run.precision)),
       objective(std::move(asked)),
       gpus(gpu_transport(run, compute.device(), comm)),
       tables(table_configs(run, *model, comm.size()), row_optimizer(run.sparse), run.seed,
@@ -91,15 +109,13 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
           hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       exchanges(comm, gpus.get(), exchange.stream),
-      groups{.world = {comm, gpus.get(), &exchanges},
-             .tensor = {},
-             .context = {},
-             .replicas = {comm, gpus.get(), &exchanges}},
+      divided(divide_ranks(run, {comm, gpus.get(), &exchanges})),
+      groups(groups_of(divided.get(), {comm, gpus.get(), &exchanges})),
       copies(compute.device()),
-      dense_optimizer(
-          model->parameters().all(), run.dense.config, compute,
-          run.ranks.shard_optimizer ? shard_among(replicas_of(compute.groups, {comm}).host) : Shard{}),
+      dense_optimizer(model->parameters().all(), run.dense.config, with_groups(compute, groups),
+                      run.ranks.shard_optimizer ? shard_among(groups.replicas.host) : Shard{}),
       bad_ids(run.on_bad_id, model->features()) {
+  compute = with_groups(compute, groups);
   compute.deterministic = run.deterministic;
   compute.attention = run.attention;
   check_updates(run, *model, *objective);
@@ -115,7 +131,6 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
         "\"fp32\", or tables.ranks = \"split\" on GPUs");
   }
   tables.share_over(comm, gpus.get(), {run.tables.wire_rows, run.tables.wire_gradients});
-  if (compute.groups == nullptr) compute.groups = &groups;
 }
 
 void Learner::open_catalogues(const std::vector<std::int64_t>& ids, const Dataset& dataset) {

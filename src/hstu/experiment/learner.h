@@ -48,8 +48,9 @@ struct Learner {
   Tensor gradient_of_loss;  // (1): 1, which no loss overwrites; kept, as a copy ends a group of launches
   Context exchange;         // of sums over GPUs, beside `compute`
   ExchangeQueue exchanges;  // of all ranks, beside the passes of a step; on GPUs in `exchange`
-  Groups groups;            // of several ranks, in `compute`: all of them
-  Stream copies;            // of scores to the host, beside `compute`
+  std::unique_ptr<DividedRanks> divided;  // among which the model is divided; null: no parameter is
+  Groups groups;                          // of several ranks, in `compute`
+  Stream copies;                          // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;
   // Null where the host sees the gradients before the update: on processors, with several ranks, and for
   // tables with limits or with rows outside of the GPU's memory.

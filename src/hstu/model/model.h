@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hstu/batching/batch.h"
@@ -56,6 +57,10 @@ class Model {
   virtual Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                            const Draws& draws) const = 0;
 
+  // Why every rank must have all heads of the layers; "": ParameterSet::divide() may divide them.
+  virtual std::string why_whole_heads() const {
+    return layers().layers == 0 ? "it has no HSTU layers, whose heads ranks could share" : "";
+  }
   // The sizes of the HSTU layers, by which samples are balanced over ranks; no layers: by their tokens.
   virtual HstuStackConfig layers() const { return {}; }
   // FLOPs of the layers for a batch that layout() laid out, from its lengths and masks. Zeros: the model does

@@ -66,7 +66,6 @@ const Tensor& ParameterSet::add_constant(Tensor value, const Divisible& divisibl
 }
 
 void ParameterSet::divide(int rank, int ranks) {
-  require(!gradients_.defined(), "parameters are divided after they were moved");
   const auto part_of = [&](const Tensor& whole, const AxisDivision& division) {
     Tensor part = Tensor::empty(shape_of_part(division), whole.dtype());
     with_float_type(whole.dtype(), [&]<typename T>() {

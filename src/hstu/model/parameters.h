@@ -42,8 +42,8 @@ class ParameterSet {
   // long as the set.
   const Tensor& add_constant(Tensor value, const Divisible& divisible = {});
 
-  // Of everything that is divisible this rank keeps its part, with the values that the whole has there. Once,
-  // before move_to().
+  // Of everything that is divisible this rank keeps its part, with the values that the whole has there. Once;
+  // move_to() must follow.
   void divide(int rank, int ranks);
 
   NamedTensors all() const;

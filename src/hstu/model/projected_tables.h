@@ -30,6 +30,7 @@ class ProjectedTables final : public Model {
   // From rows[f] (n_f, W_f): of the model on rows[f] times the projection.
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
+  std::string why_whole_heads() const override { return model_->why_whole_heads(); }
   HstuStackConfig layers() const override { return model_->layers(); }
   StackFlops flops(const Batch& batch) const override { return model_->flops(batch); }
 

@@ -149,6 +149,10 @@ void describe(ConfigFields& f, RanksSection& o) {
       "shard_optimizer", o.shard_optimizer,
       "each rank updates a part of the dense parameters and has the optimizer's state of that part alone; "
       "the results have the same bits");
+  f.field("tensor", o.tensor,
+          "ranks that share the heads of the HSTU layers; divides the number of ranks and model.heads; for "
+          "samples that do not fit one GPU: 1 is faster",
+          rule::between(1, 1 << 16));
 }
 
 void describe(ConfigFields& f, ScheduleSection& o) {

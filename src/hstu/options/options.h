@@ -102,6 +102,7 @@ struct RanksSection {
   Pipeline pipeline = Pipeline::plain;
   GpuMessages gpu_messages = GpuMessages::nccl;
   bool shard_optimizer = false;
+  std::int64_t tensor = 1;  // ranks that share the heads of the layers
 };
 
 // Shared by both optimizers; each has its own base rate.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/plan/assumed_group.h"
 #include "hstu/step/launches.h"
 #include "hstu/step/step.h"
 
@@ -84,13 +85,20 @@ class DryPasses : public PartPasses {
 
 // Rows have a pool of their own on a GPU alone, as Learner's tables have.
 struct DryContexts {
+  AssumedRanks sharing_heads;
+  Groups groups;
   Context compute, of_rows;
 
-  DryContexts(const DryDevice& device, const Batch& batch, AttentionChoice attention)
-      : compute(context(device, has_few_tokens(batch))),
+  DryContexts(const DryDevice& device, const Batch& batch, AttentionChoice attention, int tensor = 1)
+      : sharing_heads(tensor),
+        groups{.world = {}, .tensor = {sharing_heads}, .context = {}, .replicas = {}},
+        compute(context(device, has_few_tokens(batch))),
         of_rows(device.is_host() ? compute : context(device, false)) {
     compute.attention = attention;
+    if (tensor > 1) compute.groups = &groups;
   }
+  DryContexts(const DryContexts&) = delete;
+  DryContexts& operator=(const DryContexts&) = delete;
   std::int64_t peak() const {
     const std::int64_t peak = compute.memory->figures().peak;
     return compute.memory == of_rows.memory ? peak : peak + of_rows.memory->figures().peak;
@@ -106,8 +114,8 @@ struct DryContexts {
 
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
                          const DryDevice& device, std::int64_t parts, const std::vector<std::int64_t>& items,
-                         AttentionChoice attention) {
-  const DryContexts on(device, batch, attention);
+                         AttentionChoice attention, int tensor) {
+  const DryContexts on(device, batch, attention, tensor);
   PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
   DryCatalogues catalogues(model, objective, on.of_rows, items);
   DryPasses passes(model, objective, on.compute, on.of_rows, source, catalogues.rows());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -11,8 +12,10 @@
 #include "hstu/device/host_memory_pool.h"
 #include "hstu/device/machine.h"
 #include "hstu/embedding/table_division.h"
+#include "hstu/experiment/divided_heads.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
+#include "hstu/options/make_task.h"
 #include "hstu/options/table_options.h"
 #include "hstu/plan/assumed_dataset.h"
 #include "hstu/plan/dry_step.h"
@@ -20,6 +23,7 @@
 #include "hstu/rows/host_row_store.h"
 #include "hstu/rows/row_record.h"
 #include "hstu/rows/tiered_row_store.h"
+#include "hstu/task/dataset_facts.h"
 
 namespace hstu {
 namespace {
@@ -251,10 +255,20 @@ PlannedDevice planned_gpu(const std::string& part_of_name) {
 
 namespace {
 
+// With a rank's part of the heads that ranks share; null: no rank shares any. A model of its own, because
+// that of `data` is divided when the learner has its rank.
+std::unique_ptr<Model> divided_model(const RunOptions& options, const TaskData& data, int ranks) {
+  if (tensor_ranks(options, ranks) == 1) return nullptr;
+  std::unique_ptr<Model> model = make_task(options, facts_of(data.dataset)).model;
+  divide_heads(options, *model, 0, ranks);
+  return model;
+}
+
 // `asked`: the options of a run whose dataset `data` is assumed; null: it is the run's own.
 MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const DryDevice& device, int ranks,
                        const RunOptions* asked) {
-  Model& model = *data.task.model;
+  const std::unique_ptr<Model> divided = divided_model(options, data, ranks);
+  Model& model = divided ? *divided : *data.task.model;
   if (options.precision == Precision::bf16) model.move_to(host_context(), DType::bf16);
 
   const std::int64_t most_steps =
@@ -273,11 +287,12 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
       owners_on_fullest_rank(options, table_configs(options, features, planner.dim, ranks), ranks);
   plan.tables = tables_of(planner, features, owners, data.dataset.manifest(), data.anchors.training.size());
   plan.parameters = plan.gradients = model.parameters().count() * std::int64_t{sizeof(float)};
-  plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks : 1) *
+  const int tensor = tensor_ranks(options, ranks);
+  plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks / tensor : 1) *
                    states_of(options.dense.config);
   const std::int64_t parts = asked == nullptr ? part.parts : equal_parts(*asked, batch, ranks);
-  plan.activations =
-      step_memory(model, *data.task.objective, batch, device, parts, data.catalogue, options.attention);
+  plan.activations = step_memory(model, *data.task.objective, batch, device, parts, data.catalogue,
+                                 options.attention, tensor);
   plan.activations += ahead_bytes(planner, model, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;

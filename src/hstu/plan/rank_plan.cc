@@ -9,6 +9,7 @@
 #include "hstu/base/median.h"
 #include "hstu/base/text.h"
 #include "hstu/embedding/table_division.h"
+#include "hstu/experiment/divided_heads.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
 #include "hstu/options/table_options.h"
@@ -41,6 +42,7 @@ class BatchOfRanks {
     model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
     const LayerFlops flops = model_.flops(batch_).model;
     const bool twice = model_.layers().layer.recompute.layer;  // the forward pass
+    tokens_ += static_cast<double>(batch_.tokens);
     flops_ = std::max(flops_, static_cast<double>(flops.step() + (twice ? flops.forward() : 0)));
     read_.push_back(0);
     const std::vector<FeatureSpec> features = model_.features();
@@ -58,6 +60,7 @@ class BatchOfRanks {
 
   const std::vector<double>& ids() const { return ids_; }  // distinct, by table, of all ranks
   double flops() const { return flops_; }                  // of the rank with the most
+  double tokens() const { return tokens_; }                // of all ranks
   double most_ids() const { return largest_over_mean(read_); }
   double most_rows() const { return largest_over_mean(rows_); }
   double most_occurrences() const { return largest_over_mean(occurrences_); }
@@ -69,8 +72,30 @@ class BatchOfRanks {
   LayoutScratch scratch_;
   Batch batch_;
   std::vector<double> ids_, read_, rows_, occurrences_;
-  double flops_ = 0;
+  double flops_ = 0, tokens_ = 0;
 };
+
+// plan.heads and what they need; plan.dense, of which divided parameters are summed over fewer ranks.
+void add_dense(const RunOptions& options, const Model& model, RankPlan& plan) {
+  plan.tensor = tensor_ranks(options, plan.ranks);
+  double whole = 0, divided = 0;
+  for (const Parameter* p : model.parameters().all())
+    (p->divisible.blocks > 0 && plan.tensor > 1 ? divided : whole) += static_cast<double>(p->value.size());
+  const auto sent = [](double values, double ranks) {
+    return 2 * (ranks - 1) / ranks * sizeof(float) * values;
+  };
+  plan.dense =
+      sent(whole, plan.ranks) + sent(divided / plan.tensor, static_cast<double>(plan.ranks) / plan.tensor);
+  if (plan.tensor == 1) return;
+  const HstuStackConfig stack = model.layers();
+  const double others = plan.tensor - 1, value = options.precision == Precision::bf16 ? 2 : 4;
+  const double tokens = 4 * others * static_cast<double>(stack.layer.dim) * value;
+  const double statistics = 2 * others * plan.tensor * 2 * sizeof(float);
+  // A layer that is computed again sends again what the forward pass sent.
+  const double passes = stack.layer.recompute.layer ? 1.5 : stack.layer.recompute.norm ? 1.25 : 1;
+  plan.heads = passes * static_cast<double>(stack.layers) * plan.tokens * (tokens + statistics);
+  plan.head_exchanges = passes * static_cast<double>(stack.layers) * 6;
+}
 
 // What leaves a rank for `n` distinct ids of a table of D values: a rank keeps its own part of an exchange.
 RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {
@@ -123,6 +148,7 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     most_rows += of_ranks.most_rows();
     most_occurrences += of_ranks.most_occurrences();
     plan.flops += of_ranks.flops();
+    plan.tokens += of_ranks.tokens() / ranks;
     plan.parts += static_cast<double>(piece.parts);
     ++plan.batches;
     plan.samples += piece_samples;
@@ -145,6 +171,7 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
   plan.most_rows_over_mean = most_rows / batches;
   plan.most_occurrences_over_mean = most_occurrences / batches;
   plan.flops /= batches;
+  plan.tokens /= batches;
   plan.parts /= batches;
   plan.accumulate = options.training.accumulate;
   for (std::size_t t = 0; t < features.size(); ++t) plan.dim = std::max(plan.dim, model.row_width(t));
@@ -154,7 +181,7 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     table.distinct_ids /= batches;
     table.sent = traffic(owners[t], table.distinct_ids, model.row_width(t));
   }
-  plan.dense = 2.0 * (ranks - 1) / ranks * sizeof(float) * static_cast<double>(model.parameters().count());
+  add_dense(options, model, plan);
   return plan;
 }
 
@@ -169,6 +196,7 @@ std::string to_text(const RankPlan& plan) {
     rows.push_back({name, human_bytes(n), of});
   };
   bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
+  if (plan.tensor > 1) bytes("heads", plan.heads, "tokens and sums of layers whose heads ranks share");
   bytes("ids", plan.sent().ids, "all-to-all");
   bytes("rows", plan.sent().rows, "all-to-all");
   const auto evenness = [&](const char* name, double x, const char* of) {
@@ -220,6 +248,7 @@ Json to_json(const RankPlan& plan) {
           {"occurrences_max_over_mean", plan.most_occurrences_over_mean},
           {"sent_bytes",
            {{"dense_gradients", plan.dense},
+            {"heads", plan.heads},
             {"ids", plan.sent().ids},
             {"rows", plan.sent().rows},
             {"row_gradients", plan.sent().row_gradients}}}};

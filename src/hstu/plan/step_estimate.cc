@@ -44,6 +44,10 @@ StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision 
   step.table_bytes = batches * on_the_way(sent.ids + sent.rows + sent.row_gradients);
   step.dense_bytes = on_the_way(plan.dense);
   if (plan.ranks == 1) return step;
+  // Groups are of one host as far as it has GPUs. Assumed: the exchanges of a layer begin as those of rows
+  // do.
+  step.heads = batches * (seconds_to_send(plan.heads, plan.tensor, net) / rates.share_of_bandwidth +
+                          plan.parts * plan.head_exchanges * rates.head_seconds * std::log2(plan.tensor));
   // Of each part: ids, rows and gradients; the gradients of copies. Of each step: the slices of a bucket of
   // dense gradients, and their sums.
   const double exchanges = batches * plan.parts * ((any_move ? 3 : 0) + (any_copies ? 1 : 0));
@@ -57,9 +61,12 @@ std::vector<StepEstimate> estimate_scaling(const RunOptions& options, const GpuS
                                            const Interconnect& net, int ranks) {
   const TaskData data(options);
   std::vector<StepEstimate> steps;
-  for (int n = 1; n < 2 * ranks; n *= 2)
-    steps.push_back(
-        estimate_step(plan_ranks(options, data, std::min(n, ranks), 1), gpu, options.precision, net));
+  for (int n = 1; n < 2 * ranks; n *= 2) {
+    const int of = std::min(n, ranks);
+    RunOptions with = options;
+    if (of % options.ranks.tensor != 0) with.ranks.tensor = 1;
+    steps.push_back(estimate_step(plan_ranks(with, data, of, 1), gpu, options.precision, net));
+  }
   return steps;
 }
 
@@ -74,11 +81,11 @@ int stops_scaling(const std::vector<StepEstimate>& steps) {
 
 std::string to_text(const std::vector<StepEstimate>& steps) {
   std::vector<std::vector<std::string>> rows{{"ranks", "ms a step", "model", "rows", "ids, rows, gradients",
-                                              "dense gradients", "messages", "samples/s"}};
+                                              "dense gradients", "heads", "messages", "samples/s"}};
   const auto ms = [](double seconds) { return fmt::format("{:.1f}", 1000 * seconds); };
   for (const StepEstimate& step : steps) {
     rows.push_back({with_separators(step.ranks), ms(step.seconds()), ms(step.model), ms(step.rows),
-                    ms(step.table_bytes), ms(step.dense_bytes), ms(step.messages),
+                    ms(step.table_bytes), ms(step.dense_bytes), ms(step.heads), ms(step.messages),
                     with_separators(std::llround(step.samples_per_s()))});
   }
   std::string text = table(rows);
@@ -100,6 +107,7 @@ Json to_json(const std::vector<StepEstimate>& steps) {
                      {"rows_s", step.rows},
                      {"tables_s", step.table_bytes},
                      {"dense_s", step.dense_bytes},
+                     {"heads_s", step.heads},
                      {"messages_s", step.messages},
                      {"samples_per_s", step.samples_per_s()}});
   }

@@ -31,6 +31,8 @@ struct StepRates {
   // The same of the two exchanges of a bucket of dense gradients, of which there are as many as there are
   // bucket_bytes: the ranking benchmark, 40 exchanges for 213 MB.
   double bucket_seconds = 2.2e-4, bucket_bytes = 9e6;
+  // Assumed, of an exchange of a layer whose heads two ranks share.
+  double head_seconds = 1e-4;
   double share_of_bandwidth = 0.8;  // assumed: of memory, link and network
 };
 
@@ -42,8 +44,9 @@ struct StepEstimate {
   double rows = 0;         // rows that are gathered, merged and updated, over the memory's bandwidth
   double table_bytes = 0;  // bytes of ids, rows and their gradients over the links
   double dense_bytes = 0;  // bytes of the dense gradients
+  double heads = 0;        // bytes of heads that ranks share, and the exchanges of layers
   double messages = 0;     // the least that exchanges take
-  double seconds() const { return model + rows + table_bytes + dense_bytes + messages; }
+  double seconds() const { return model + rows + table_bytes + dense_bytes + heads + messages; }
   double samples_per_s() const { return samples / seconds(); }
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/base/terminal.h"
+#include "hstu/experiment/divided_heads.h"
 #include "hstu/mlperf/submission_facts.h"
 #include "hstu/plan/start_plan.h"
 #include "hstu/run/resume.h"
@@ -32,6 +33,7 @@ OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   std::vector<ConfigDifference> changed;
   if (request.resume)
     changed = changed_keys(request.folder, checkpoint, request.options, request.allowed_changes);
+  check_tensor_ranks(request.options, comm.size());
   // 4 MLPerf: the learner exists before the clock of the run starts, and no file of the dataset is open then.
   std::unique_ptr<SubmissionLog> submission;
   if (request.options.mlperf && !checkpoint)

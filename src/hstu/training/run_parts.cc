@@ -103,7 +103,7 @@ RunFacts facts_of(const Experiment& experiment) {
     const TableConfig& config = tables[t].config();
     facts.tables.push_back({config.name, config.rows, config.dim});
   }
-  facts.dense_parameters = experiment.learner().model->parameters().count();
+  facts.dense_parameters = experiment.learner().model->parameters().whole_count();
   facts.train_samples = experiment.train_samples();
   facts.evaluation_samples = experiment.anchors().evaluation.size();
   facts.metrics = experiment.options().model.metrics();

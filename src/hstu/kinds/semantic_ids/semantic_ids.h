@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hstu/codes/code_trie.h"
@@ -35,6 +36,9 @@ class SemanticIds final : public Model {
   Variable forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                    const Draws& draws) const override;
   HstuStackConfig layers() const override;
+  std::string why_whole_heads() const override {
+    return "its search keeps the keys of all heads on the rank that has the sample";
+  }
 
   // Logits (n, codes) of vectors (n, D): of the codes of one level, or of all.
   Variable logits(Tape& tape, const Variable& vectors, std::int64_t level) const;
