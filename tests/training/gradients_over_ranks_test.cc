@@ -158,7 +158,8 @@ class GradientsOverRanks : public ::testing::Test {
     return dense;
   }
 
-  static void step(Experiment& experiment, Communicator& comm) {
+  // Returns the FLOPs of the layers, of all ranks.
+  static std::int64_t step(Experiment& experiment, Communicator& comm) {
     Learner& learner = experiment.learner();
     const auto loader = training_loader(experiment, {}, comm);
     bool last = false;
@@ -170,7 +171,7 @@ class GradientsOverRanks : public ::testing::Test {
       last = part->last_part;
       return &part->batch;
     });
-    begin_step(learner, parts, context).finish();
+    return begin_step(learner, parts, context).finish().flops.model.step();
   }
 
   // A step by `options_` on so many ranks has the gradients of a step by `one_batch_` on one.
@@ -230,12 +231,13 @@ void GradientsOverRanks::expect_those_of_one_rank(int ranks) const {
   const Vectors expected = gradients(alone, one_rank());
   const Vectors before = knowledge(alone.learner());  // a row's first value depends on its id alone
   for (const std::string row : {"item[3]", "user[5]"}) ASSERT_GT(largest(expected.at(row)), 1e-6) << row;
+  const std::int64_t flops = step(alone, one_rank());
   std::mutex mutex;
   Vectors rows;  // of all ranks
   run_ranks(ranks, [&](Communicator& comm) {
     Experiment mine(options_, comm);
     const Vectors found = gradients(mine, comm);
-    step(mine, comm);
+    EXPECT_EQ(step(mine, comm), flops);  // every sample is counted once
     const Vectors after = knowledge(mine.learner());
     const std::scoped_lock lock(mutex);
     expect_equal(found, expected);

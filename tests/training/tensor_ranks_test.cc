@@ -3,6 +3,8 @@
 #include "support/kind_options.h"
 #include "training/ranked_run.h"
 #include "training/ranking_options.h"
+#include "training/retrieval_run.h"
+#include "training/semantic_ids_run.h"
 
 namespace hstu::testing {
 namespace {
@@ -110,6 +112,43 @@ TEST_F(TensorRanks, WhatCannotBeDividedIsRefusedByName) {
             "or set ranks.tensor = 1");
   EXPECT_NE(refusal(1, 2).find("1 rank cannot form groups of 2"), std::string::npos);
   EXPECT_EQ(refusal(3, 3), "ranks.tensor = 3 does not divide model.heads = 4: set a divisor of 4, or 1");
+}
+
+class TensorRetrieval : public RetrievalRun {};
+
+TEST_F(TensorRetrieval, TrainsTheModelOfOneRank) {
+  options_.training.max_steps = 4;
+  options_.training.epochs = 1;
+  run("alone");
+  options_.ranks.tensor = 2;
+  run_on(4, "divided");
+  expect_losses_near("divided", "alone", 1e-5, 4);
+}
+
+TEST_F(TensorRetrieval, IsRefusedWithoutLayersThatHaveHeads) {
+  retrieval_of(options_).preset = SequencePreset::sasrec;
+  options_.ranks.tensor = 2;
+  try {
+    run_on(2, "refused");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "ranks.tensor = 2, but model.kind = \"retrieval\": it has no HSTU layers, whose heads ranks "
+                 "could share: set ranks.tensor = 1");
+  }
+}
+
+class TensorSemanticIds : public SemanticIdsRun {};
+
+TEST_F(TensorSemanticIds, IsRefusedByName) {
+  options_.ranks.tensor = 2;
+  try {
+    run_on(2, "refused");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.kind = \"semantic_ids\": its search keeps the keys"),
+              std::string::npos);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/comm/groups.h"
 #include "hstu/experiment/command.h"
 
 namespace hstu {
@@ -36,12 +37,10 @@ ProfileSteps parse_profile(const std::string& text) {
 
 Profiler::Profiler(std::vector<ProfileSteps> profiles, const Context& compute, const Path& folder,
                    std::int64_t done, std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus)
-    : folder_(folder),
-      device_(compute.device()),
-      comm_(comm),
-      collectives_(comm),
-      gpus_(gpus),
-      exchanges_(comm) {
+    : folder_(folder), device_(compute.device()), comm_(comm), gpus_(gpus), exchanges_(comm) {
+  groups_.emplace_back(comm);
+  if (compute.groups != nullptr && compute.groups->tensor.size() > 1)
+    groups_.emplace_back(compute.groups->tensor.host);
   std::sort(profiles.begin(), profiles.end(),
             [](const ProfileSteps& a, const ProfileSteps& b) { return a.first < b.first; });
   std::int64_t last = 0;
@@ -70,7 +69,8 @@ void Profiler::begin_next() {
   loader_tracks_.clear();
   step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
   device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
-  collective_track_ = {.process = "hstu", .thread = "collectives", .events = {}};
+  for (OfGroup& group : groups_)
+    group.track = {.process = "hstu", .thread = "collectives" + group.comm.group_text(), .events = {}};
   exchange_track_ = {.process = to_string(device_), .thread = "messages", .events = {}};
 }
 
@@ -86,7 +86,7 @@ Context Profiler::begin_step(std::int64_t step, const Context& compute) {
   step_begin_ = timer_->origin();
   if (step == steps_->first) start_ = step_begin_;
   if (comm_.size() > 1 && step >= steps_->first) {
-    comm_.set_trace(&collectives_);
+    for (OfGroup& group : groups_) group.comm.set_trace(&group.times);
     exchanges_.restart(compute.stream);
     if (gpus_ != nullptr) gpus_->set_trace(&exchanges_);
   }
@@ -112,9 +112,11 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
   const std::vector<StageTime> ranges = timer_->take();
   if (step < steps_->first) return;
   recorded_ = step;
-  comm_.set_trace(nullptr);
-  for (TraceEvent& collective : collectives_.take(start_))
-    collective_track_.events.push_back(std::move(collective));
+  for (OfGroup& group : groups_) {
+    group.comm.set_trace(nullptr);
+    for (TraceEvent& collective : group.times.take(start_))
+      group.track.events.push_back(std::move(collective));
+  }
   if (gpus_ != nullptr) gpus_->set_trace(nullptr);
   for (TraceEvent& exchange : exchanges_.take(begin_ms))
     exchange_track_.events.push_back(std::move(exchange));
@@ -142,7 +144,7 @@ void Profiler::finish() {
   for (auto& [worker, track] : loader_tracks_) tracks.push_back(std::move(track));
   tracks.push_back(std::move(device_track_));
   if (comm_.size() > 1) {
-    tracks.push_back(std::move(collective_track_));
+    for (OfGroup& group : groups_) tracks.push_back(std::move(group.track));
     if (gpus_ != nullptr) tracks.push_back(std::move(exchange_track_));
     if (comm_.rank() == 0) announce(Command::profile, comm_);
     tracks = gather_tracks(tracks, start_, comm_);

@@ -32,14 +32,14 @@ inline constexpr std::string_view kDataWait = "data_wait";
 // Collects the tracks of a profile: process "hstu" with the thread of the steps and the threads of the
 // loader, by the clock; process "host" or "cuda:N" with the stages and operations of the device, by marks on
 // its stream. Measures steps before the first as well and leaves them out: they make the marks. Several
-// ranks: each has a Profiler, with one more thread for its collectives and one for the messages of its GPU,
-// and rank 0 writes the tracks of all.
+// ranks: each has a Profiler, with one more thread for its collectives, one for those of the group that
+// shares heads, and one for the messages of its GPU, and rank 0 writes the tracks of all.
 class Profiler {
  public:
   // Writes FOLDER/trace_FIRST_LAST.json for each of `profiles`; without any it does nothing. Throws
   // UsageError if a step is not after `done`, the number of steps already trained, or not before the end of
   // the run, or if two profiles share a step, those that warm up included. `comm` and `gpus`, which joins the
-  // GPUs of several ranks (null: none), must outlive it.
+  // GPUs of several ranks (null: none), must outlive it, like the groups of `compute`.
   Profiler(std::vector<ProfileSteps> profiles, const Context& compute, const Path& folder, std::int64_t done,
            std::int64_t run_steps, Communicator& comm, DeviceTransport* gpus);
 
@@ -60,6 +60,13 @@ class Profiler {
  private:
   bool measures(std::int64_t step) const;
   void begin_next();  // of queue_, if any is left
+  // The collectives of one group of ranks.
+  struct OfGroup {
+    explicit OfGroup(Communicator& group) : comm(group), times(group) {}
+    Communicator& comm;
+    CollectiveTimes times;
+    TraceTrack track = {};
+  };
   double since_start(Clock::time_point time) const { return 1000 * seconds_between(start_, time); }
 
   std::deque<ProfileSteps> queue_;     // after steps_, in their order
@@ -72,8 +79,7 @@ class Profiler {
   TraceTrack step_track_, device_track_;
   std::map<int, TraceTrack> loader_tracks_;
   Communicator& comm_;
-  CollectiveTimes collectives_;
-  TraceTrack collective_track_;
+  std::deque<OfGroup> groups_;  // all ranks; and those that share heads
   DeviceTransport* gpus_;
   ExchangeTimes exchanges_;
   TraceTrack exchange_track_;

@@ -1,0 +1,55 @@
+#include "hstu/plan/tensor_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "support/kind_options.h"
+#include "training/small_dataset.h"
+
+namespace hstu {
+namespace {
+
+TEST(TensorChoice, IsTheFastestOfThoseThatFit) {
+  const auto best = [](std::vector<TensorChoice> choices) { return best_of(choices).tensor; };
+  const TensorChoice whole{.tensor = 1, .step = {.model = 2}, .memory = 90},
+      shared{.tensor = 2, .step = {.model = 2, .heads = 0.1}, .memory = 50};
+  TensorChoice large = whole, small = shared;
+  EXPECT_EQ(best({whole, shared}), 1);
+  large.fits = false;
+  EXPECT_EQ(best({large, shared}), 2);
+  small.fits = false;
+  EXPECT_EQ(best({large, small}), 2);  // needs less
+}
+
+TEST(TensorChoice, CountsWhatRanksSendAndHave) {
+  const Path folder = temporary_folder();
+  testing::write_small_dataset(folder / "data");
+  RunOptions options = testing::small_run(folder / "data");
+  dlrmv4_of(options).heads = 4;
+  const GpuSpecs gpu = *gpu_specs("NVIDIA H200", "9.0");
+  const auto choices =
+      tensor_choices(options, planned_device(Device::host()), gpu, {.link = gpu.link_bandwidth}, 8);
+  ASSERT_EQ(choices.size(), 3);
+  EXPECT_EQ(best_of(choices).tensor, 1);
+  EXPECT_EQ(choices[0].step.heads, 0);
+  EXPECT_GT(choices[1].step.heads, 0);
+  EXPECT_GT(choices[2].step.heads, choices[1].step.heads);
+  EXPECT_EQ(choices[2].tensor, 4);
+
+  // What of parameters belongs to heads, of which a rank then has a quarter.
+  const TaskData data(options);
+  std::int64_t of_heads = 0;
+  for (const Parameter* p : data.task.model->parameters().all())
+    if (p->divisible.blocks > 0) of_heads += p->value.size();
+  EXPECT_GT(of_heads, 0);
+  const MemoryPlan whole = plan_memory(options, data, {}, 8);
+  options.ranks.tensor = 4;
+  const MemoryPlan divided = plan_memory(options, data, {}, 8);
+  EXPECT_EQ(whole.parameters - divided.parameters, 3 * of_heads);  // of 4 bytes each, three quarters
+  EXPECT_EQ(data.task.model->parameters().find("layers.0.output_norm.weight").value.size(), 16);  // as before
+  const RankPlan plan = plan_ranks(options, data, 8, 1);
+  const double layers = static_cast<double>(dlrmv4_of(options).layers);
+  EXPECT_DOUBLE_EQ(plan.heads, layers * plan.tokens * (4 * 3 * 8 * 4 + 2 * 3 * 4 * 8));
+}
+
+}  // namespace
+}  // namespace hstu
