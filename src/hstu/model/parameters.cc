@@ -55,7 +55,7 @@ const Parameter& ParameterSet::add(std::string name, Shape shape, const Initiali
 
 const Parameter& ParameterSet::add_divisible(std::string name, Shape shape, const Initializer& initializer,
                                              const Divisible& divisible) {
-  add(std::move(name), std::move(shape), initializer);
+  add(std::move(name), shape, initializer);
   parameters_.back()->divisible = divisible;
   return *parameters_.back();
 }

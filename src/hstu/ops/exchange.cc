@@ -66,7 +66,7 @@ void exchange(Tensor from, std::span<const std::int64_t> sent, Tensor to,
 Tensor gathered(const Tensor& x, const Rows& rows, const Context& context) {
   Shape shape = x.shape();
   shape.front() = rows.all();
-  Tensor y = Tensor::empty(std::move(shape), x.dtype(), context);
+  Tensor y = Tensor::empty(shape, x.dtype(), context);
   exchange(x, {}, y, rows.of_ranks, *rows.group, context);
   return y;
 }
