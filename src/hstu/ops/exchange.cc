@@ -6,6 +6,7 @@
 
 #include "hstu/comm/sum_terms.h"
 #include "hstu/kernels/shift.h"
+#include "hstu/ops/exchange_bytes.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -32,34 +33,18 @@ Rows checked(Operation operation, const Variable& x, const std::vector<std::int6
   return result;
 }
 
+using Counts = std::vector<std::int64_t>;
+
+Counts bytes_of(Counts rows, const Tensor& of) {
+  for (std::int64_t& count : rows) count *= of.cols() * static_cast<std::int64_t>(size_of(of.dtype()));
+  return rows;
+}
+
 // Sends `from`, in as many rows as `sent` has for each rank, and receives `to` in the same way. Where all
 // ranks get the same rows, `sent` is empty.
-void exchange(Tensor from, std::span<const std::int64_t> sent, Tensor to,
-              std::span<const std::int64_t> received, const Group& group, const Context& context) {
-  if (context.memory->dry() != nullptr) return;
-  const auto row_bytes = from.cols() * static_cast<std::int64_t>(size_of(from.dtype()));
-  if (group.device != nullptr) {
-    std::vector<DeviceMessage> sends, receives;
-    std::byte *next = from.mutable_raw(), *place = to.mutable_raw();
-    for (int r = 0; r < group.size(); ++r) {
-      const auto i = static_cast<std::size_t>(r);
-      sends.push_back({r, next, (sent.empty() ? from.rows() : sent[i]) * row_bytes});
-      receives.push_back({r, place, received[i] * row_bytes});
-      if (!sent.empty()) next += sends.back().bytes;
-      place += receives.back().bytes;
-    }
-    return group.device->exchange(sends, receives, context.stream);
-  }
-  require(context.device().is_host(), "an exchange on {} of ranks that compute on processors",
-          context.device());
-  const std::span<const std::byte> bytes(from.raw(), from.bytes());
-  std::vector<std::int64_t> counts(sent.begin(), sent.end());
-  for (std::int64_t& count : counts) count *= row_bytes;
-  const std::vector<std::byte> all =
-      sent.empty() ? group.host.all_gather(bytes) : group.host.all_to_all(bytes, counts);
-  require(all.size() == to.bytes(), "an exchange of rows: expected {} bytes, found {}", to.bytes(),
-          all.size());
-  copy_bytes(to.mutable_raw(), all.data(), all.size(), context.stream);
+void exchange(const Tensor& from, const Counts& sent, const Tensor& to, const Counts& received,
+              const Group& group, const Context& context) {
+  exchange_bytes(from, bytes_of(sent, from), to, bytes_of(received, to), group, context);
 }
 
 // x (T_r, ...) of all ranks: (T, ...).
@@ -111,6 +96,15 @@ Variable exchange_rows(Tape& tape, const Variable& x, const std::vector<std::int
   return result;
 }
 
+// x in as many rows as `sent` has for each rank: those of all ranks for this one.
+Tensor sent_rows(const Tensor& x, const Counts& sent, const Counts& received, const Group& group,
+                 const Context& context) {
+  const std::int64_t rows = std::accumulate(received.begin(), received.end(), std::int64_t{0});
+  Tensor y = Tensor::empty({rows, x.cols()}, x.dtype(), context);
+  exchange(x, sent, y, received, group, context);
+  return y;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> rows_of_ranks(std::int64_t mine, const Group& group) {
@@ -154,6 +148,25 @@ Variable all_gather_rows(Tape& tape, const Variable& x, const std::vector<std::i
 Variable reduce_scatter_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& of_ranks,
                              const Group& group) {
   return exchange_rows<Operation::reduce_scatter_rows>(tape, x, of_ranks, group);
+}
+
+Variable exchange_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& sent,
+                       const std::vector<std::int64_t>& received, const Group& group) {
+  const Context& context = tape.context();
+  check_devices<Operation::exchange_rows>(context, x);
+  require(std::ssize(sent) == group.size() && std::ssize(received) == group.size() &&
+              x.rows() == std::accumulate(sent.begin(), sent.end(), std::int64_t{0}),
+          "exchange_rows: expected rows for {} ranks, found {} for {} and from {}", group.size(), x.rows(),
+          sent.size(), received.size());
+  const DType type = x.value().dtype();
+  Tensor y;
+  dispatch<Operation::exchange_rows>(
+      context, type, [&]<typename T>(auto) { y = sent_rows(x.value(), sent, received, group, context); });
+  return tape.record(y, {x}, [=](const Tensor& dy) {
+    dispatch<Operation::exchange_rows>(context, type, [&]<typename T>(auto stream) {
+      pass_on<T>(sent_rows(dy, received, sent, group, context), x, context, stream);
+    });
+  });
 }
 
 }  // namespace hstu::ops

@@ -1,5 +1,6 @@
 // Exchanges of rows between the ranks of a group. All ranks of the group call an operation together, with the
-// same width W and type, and so do their backward passes. Each is the other's backward pass.
+// same width W and type, and so do their backward passes. The first two are each
+// other's backward pass.
 #pragma once
 
 #include <cstdint>
@@ -36,5 +37,10 @@ Variable all_gather_rows(Tape& tape, const Variable& x, const std::vector<std::i
 // bits each time. `rows` as above.
 Variable reduce_scatter_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& rows,
                              const Group& group);
+
+// y (sum of `received`, W): x (sum of `sent`, W) has sent[r] rows for rank r, one rank after another, and
+// rank r gives received[r] rows to this one, which come in the same order. Its backward pass sends rows back.
+Variable exchange_rows(Tape& tape, const Variable& x, const std::vector<std::int64_t>& sent,
+                       const std::vector<std::int64_t>& received, const Group& group);
 
 }  // namespace hstu::ops
