@@ -1,12 +1,15 @@
 #include "hstu/ops/attention.h"
 
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "hstu/attention/attention.h"
 #include "hstu/attention/attention_cuda.h"
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/copy_rows.h"
 #include "hstu/kernels/elementwise.h"
+#include "hstu/ops/gather_sum.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -224,10 +227,41 @@ void keep(const Columns& x, const AttentionKept& kept, Tensor to, DeviceStream s
                      stream);
 }
 
+// The shape of the heads that this rank computes. Gradients of tables are parts of a sum over the group.
+AttentionShape shape_of_heads(Tape& tape, AttentionShape shape, ColumnRange heads) {
+  const Context& context = tape.context();
+  const auto cut = [&](Variable& table) {
+    if (!table.defined() || table.rows() == 1) return;
+    std::vector<std::int32_t> rows(static_cast<std::size_t>(heads.width()));
+    std::iota(rows.begin(), rows.end(), static_cast<std::int32_t>(heads.begin));
+    table = gather_rows(tape, table, row_index(rows).copy(context));
+  };
+  cut(shape.bias.position_table);
+  cut(shape.bias.time_table);
+  shape.dropout.key += static_cast<std::uint64_t>(heads.begin);  // of head 0
+  shape.heads = heads.width();
+  shape.division = nullptr;
+  return shape;
+}
+
+Variable attention_of_heads(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
+                            const AttentionShape& shape) {
+  require(!shape.past.k.defined() && !shape.kept.tokens.defined(),
+          "attention: samples that ranks share have no past");
+  const auto& [group, queries, tokens] = *shape.division;
+  const SharedHeads heads{shape.heads, shape.head_dim, group};
+  const Variable all_q = swap_to_heads(tape, q, queries, heads),
+                 all_k = swap_to_heads(tape, k, tokens, heads), all_v = swap_to_heads(tape, v, tokens, heads);
+  const Variable o =
+      attention(tape, all_q, all_k, all_v, shape_of_heads(tape, shape, heads.heads_of(group.rank())));
+  return swap_to_rows(tape, o, queries, heads);
+}
+
 }  // namespace
 
 Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
                    const AttentionShape& shape) {
+  if (shape.division != nullptr) return attention_of_heads(tape, q, k, v, shape);
   check_shape(shape, q, k, v);
   const Context& context = tape.context();
   check_devices<Operation::attention>(context, q.variable, k.variable, v.variable, shape.offsets,

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "hstu/attention/problem.h"
 #include "hstu/ops/columns.h"
 #include "hstu/ops/dropout.h"
+#include "hstu/ops/swap_heads.h"
 
 namespace hstu::ops {
 
@@ -38,6 +40,13 @@ struct AttentionKept {
   Tensor slots;   // (n) i64
 };
 
+// How the ranks of a group share the samples: q has this rank's rows of all queries, k and v those of all
+// tokens. Everything else in the shape is of the samples as a whole, and the same on all ranks.
+struct AttentionDivision {
+  Group group;
+  DividedRows queries, tokens;
+};
+
 // The samples of a batch, and the mask between their tokens. Tensors are on the device of q and vk.
 struct AttentionShape {
   std::int64_t heads = 0, head_dim = 0;  // H, D
@@ -55,6 +64,10 @@ struct AttentionShape {
   AttentionPast past;
   AttentionKept kept;
   Dropout dropout;  // of the weights of pairs (attention/problem.h), with names of (Tq)
+  // Null: this rank has all rows. Otherwise all ranks of the group call the operation together, of as many
+  // heads as ranks or more and without a past, and so do the backward passes. A rank computes some heads of
+  // all samples: a row of the result has the bits that it has without a division.
+  std::shared_ptr<const AttentionDivision> division = {};
 };
 
 // o (Tq, H * D) from q (Tq, H * D), k (T, H * D) and v (T, H * D). On a GPU, proper columns of a variable may
