@@ -1,6 +1,7 @@
 // The groups of ranks among which a model is divided.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "hstu/comm/communicator.h"
@@ -22,9 +23,10 @@ struct Group {
 // Every rank has samples of its own, in all groups.
 struct Groups {
   Group world;
-  Group tensor;    // each rank has a part of every divided parameter
-  Group context;   // long samples are cut into a part for each rank
-  Group replicas;  // all ranks of the world with the same parts of parameters
+  Group tensor;                    // each rank has a part of every divided parameter
+  Group context;                   // long samples are cut into a part for each rank
+  Group replicas;                  // all ranks of the world with the same parts of parameters
+  std::int64_t context_above = 0;  // tokens; samples with more are long
 };
 
 // The ranks that sum the gradients of divided parameters, and that share the optimizer's state. Without

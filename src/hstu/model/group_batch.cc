@@ -66,7 +66,7 @@ Tensor gathered_numbers(const Tensor& x, bool any, const Counts& counts, const G
 }
 
 // The scale that all ranks with tokens have; else one for each sample.
-void set_scale(GroupBatch& batch, const Counts& counts, DType type, const Context& context) {
+void set_scale(StackTokens& batch, const Counts& counts, DType type, const Context& context) {
   bool same = true, is_set = false;
   for (std::size_t rank = 0; rank < counts.scales.size(); ++rank) {
     if (counts.tokens[rank] == 0) continue;
@@ -83,14 +83,14 @@ void set_scale(GroupBatch& batch, const Counts& counts, DType type, const Contex
     for (std::size_t rank = 0; rank < counts.scales.size(); ++rank)
       for (std::int64_t s = 0; s < counts.samples[rank]; ++s) *next++ = static_cast<T>(counts.scales[rank]);
   });
-  batch.sample_scale = of_samples.copy(context);
+  batch.mask.sample_scale = of_samples.copy(context);
 }
 
 }  // namespace
 
-GroupBatch gather_batch(const Group& group, const StackRows& all, const StackRows& wanted,
-                        const StackMask& mask, double scale, std::int64_t tokens, DType type,
+GroupBatch gather_batch(const Group& group, const StackTokens& mine, std::int64_t tokens, DType type,
                         const Context& context) {
+  const auto& [all, wanted, mask, scale] = mine;
   require(mask.keys == nullptr, "keys of earlier tokens with heads that ranks share");
   const bool some = wanted.rows.defined();  // else all are wanted
   const Counts counts = counts_of(
@@ -100,30 +100,31 @@ GroupBatch gather_batch(const Group& group, const StackRows& all, const StackRow
       context);
   GroupBatch batch;
   const auto of_tokens = [&](const Tensor& x) { return gathered(x, counts.tokens, group, context); };
-  batch.all = {.rows = {},
-               .offsets = gathered_offsets(all.offsets, counts.tokens, counts, group, context),
-               .names = of_tokens(all.names),
-               .query_time = of_tokens(all.query_time),
-               .key_time = of_tokens(all.key_time)};
+  batch.tokens.all = {.rows = {},
+                      .offsets = gathered_offsets(all.offsets, counts.tokens, counts, group, context),
+                      .names = of_tokens(all.names),
+                      .query_time = of_tokens(all.query_time),
+                      .key_time = of_tokens(all.key_time)};
   batch.every_layer = {&group, counts.tokens, counts.tokens, {}};
-  batch.wanted = batch.all;
+  batch.tokens.wanted = batch.tokens.all;
   batch.last_layer = batch.every_layer;
   if (some) {
     const auto of_wanted = [&](const Tensor& x) { return gathered(x, counts.wanted, group, context); };
-    batch.wanted = {.rows = ops::gathered_places(wanted.rows, before(counts.tokens, group), counts.wanted,
-                                                 group, context),
-                    .offsets = gathered_offsets(wanted.offsets, counts.wanted, counts, group, context),
-                    .names = of_wanted(wanted.names),
-                    .query_time = of_wanted(wanted.query_time),
-                    .key_time = {}};
+    batch.tokens.wanted = {.rows = ops::gathered_places(wanted.rows, before(counts.tokens, group),
+                                                        counts.wanted, group, context),
+                           .offsets = gathered_offsets(wanted.offsets, counts.wanted, counts, group, context),
+                           .names = of_wanted(wanted.names),
+                           .query_time = of_wanted(wanted.query_time),
+                           .key_time = {}};
     batch.last_layer = {&group, counts.tokens, counts.wanted, wanted.rows};
   }
-  batch.mask = {.mask = mask.mask,
-                .contexts = gathered_numbers(mask.contexts, counts.any_contexts, counts, group, context),
-                .targets = gathered_numbers(mask.targets, counts.any_targets, counts, group, context),
-                .keys = nullptr};
-  batch.scale = scale;
-  set_scale(batch, counts, type, context);
+  batch.tokens.mask = {
+      .mask = mask.mask,
+      .contexts = gathered_numbers(mask.contexts, counts.any_contexts, counts, group, context),
+      .targets = gathered_numbers(mask.targets, counts.any_targets, counts, group, context),
+      .keys = nullptr};
+  batch.tokens.scale = scale;
+  set_scale(batch.tokens, counts, type, context);
   return batch;
 }
 

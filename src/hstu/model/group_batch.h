@@ -10,17 +10,13 @@
 namespace hstu {
 
 struct GroupBatch {
-  StackRows all, wanted;
-  StackMask mask;
-  double scale = 1;
-  Tensor sample_scale;  // (B) f64 for f64, otherwise f32, beside `scale`; undefined: 1
+  StackTokens tokens;
   GroupRows every_layer, last_layer;
 };
 
 // From this rank's arguments of a stack of layers. One exchange between the hosts of the group, and some of
 // integers for each token: once for all layers. `type`: of the tokens (T, D). All ranks call it together.
-GroupBatch gather_batch(const Group& group, const StackRows& all, const StackRows& wanted,
-                        const StackMask& mask, double scale, std::int64_t tokens, DType type,
+GroupBatch gather_batch(const Group& group, const StackTokens& mine, std::int64_t tokens, DType type,
                         const Context& context);
 
 }  // namespace hstu

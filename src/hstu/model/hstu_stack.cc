@@ -5,6 +5,7 @@
 
 #include "hstu/attention/time_thresholds.h"
 #include "hstu/model/group_batch.h"
+#include "hstu/model/shared_samples.h"
 
 namespace hstu {
 HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuStackConfig& config)
@@ -18,23 +19,29 @@ HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuSta
 Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
                                double scale, const Draws& draws, std::uint64_t first_place,
                                const StackMask& mask) const {
-  ops::AttentionShape shape;
-  shape.scale = scale;
-  if (layers_.empty() || !layers_.front().is_divided())
-    return run(tape, std::move(x), all, wanted, shape, draws, first_place, mask, nullptr);
-  const Context& context = tape.context();
-  require(context.groups != nullptr, "layers that are divided among ranks without groups");
-  const GroupBatch batch =
-      gather_batch(context.groups->tensor, all, wanted, mask, scale, x.rows(), x.value().dtype(), context);
-  shape.scale = batch.scale;
-  shape.sample_scale = batch.sample_scale;
-  return run(tape, std::move(x), batch.all, batch.wanted, shape, draws, first_place, batch.mask, &batch);
+  const StackTokens tokens{all, wanted, mask, scale};
+  const auto layers = [&](const Variable& rows, const StackTokens& of) {
+    return compute(tape, rows, of, draws, first_place);
+  };
+  const auto shared = SharedSamples::find(tape.context(), tokens, x.value().dtype());
+  return shared ? shared->compute(tape, x, layers) : layers(x, tokens);
 }
 
-// `every`: with the scales alone.
-Variable HstuStack::run(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
-                        ops::AttentionShape every, const Draws& draws, std::uint64_t first_place,
-                        const StackMask& mask, const GroupBatch* group) const {
+// Of this rank's tokens, or of those of all ranks of a tensor group.
+Variable HstuStack::compute(Tape& tape, const Variable& x, const StackTokens& tokens, const Draws& draws,
+                            std::uint64_t first_place) const {
+  if (layers_.empty() || !layers_.front().is_divided())
+    return run(tape, x, tokens, draws, first_place, nullptr);
+  const Context& context = tape.context();
+  require(context.groups != nullptr, "layers that are divided among ranks without groups");
+  const GroupBatch batch = gather_batch(context.groups->tensor, tokens, x.rows(), x.value().dtype(), context);
+  return run(tape, x, batch.tokens, draws, first_place, &batch);
+}
+
+Variable HstuStack::run(Tape& tape, Variable x, const StackTokens& tokens, const Draws& draws,
+                        std::uint64_t first_place, const GroupBatch* group) const {
+  const auto& [all, wanted, mask, scale] = tokens;
+  ops::AttentionShape every;
   every.heads = config_.layer.heads;
   every.head_dim = config_.layer.head_dim;
   every.alpha = config_.layer.alpha > 0 ? config_.layer.alpha
@@ -43,6 +50,9 @@ Variable HstuStack::run(Tape& tape, Variable x, const StackRows& all, const Stac
   every.mask = mask.mask;
   every.contexts = mask.contexts;
   every.targets = mask.targets;
+  every.scale = scale;
+  every.sample_scale = mask.sample_scale;
+  every.division = all.division;
   if (thresholds_ != nullptr) {
     require(all.query_time.defined() && all.key_time.defined() && wanted.query_time.defined(),
             "layers with a time table need the times of queries and keys");
@@ -50,7 +60,10 @@ Variable HstuStack::run(Tape& tape, Variable x, const StackRows& all, const Stac
     every.bias.query_time = all.query_time, every.bias.key_time = all.key_time;
   }
   ops::AttentionShape last = every;
-  if (wanted.rows.defined()) last.query_offsets = wanted.offsets, last.bias.query_time = wanted.query_time;
+  if (wanted.rows.defined()) {
+    last.query_offsets = wanted.offsets, last.bias.query_time = wanted.query_time;
+    last.division = wanted.division;
+  }
 
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const bool is_last = i + 1 == layers_.size();

@@ -254,7 +254,16 @@ Variable attention_of_heads(Tape& tape, const Columns& q, const Columns& k, cons
                  all_k = swap_to_heads(tape, k, tokens, heads), all_v = swap_to_heads(tape, v, tokens, heads);
   const Variable o =
       attention(tape, all_q, all_k, all_v, shape_of_heads(tape, shape, heads.heads_of(group.rank())));
-  return swap_to_rows(tape, o, queries, heads);
+  const Variable result = swap_to_rows(tape, o, queries, heads);
+  // Nothing reads these again: of the columns through SiLU their gradient needs those before it, and of the
+  // attention's result the shape.
+  for (const Columns* const x : {&q, &k, &v})
+    if (x->activated.defined()) x->activated.drop_value();
+  o.recomputed_by([sizes = o.value().shape(), type = o.value().dtype(), context = tape.context()] {
+    return Tensor::empty(sizes, type, context);
+  });
+  o.drop_value();
+  return result;
 }
 
 }  // namespace

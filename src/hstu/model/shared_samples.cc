@@ -1,0 +1,123 @@
+#include "hstu/model/shared_samples.h"
+
+#include <memory>
+#include <numeric>
+
+#include "hstu/ops/exchange.h"
+#include "hstu/ops/gather_sum.h"
+
+namespace hstu {
+namespace {
+
+std::size_t index(std::int64_t rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+// Every rank has as many tokens of a sample, or one less.
+std::int32_t rank_of(const StackSample& sample, std::int64_t token, int ranks) {
+  return static_cast<std::int32_t>(token * ranks / sample.tokens);
+}
+
+Tensor on_device(const std::vector<std::int32_t>& list, const Context& context) {
+  return ops::row_index(list).copy(context);
+}
+
+}  // namespace
+
+std::optional<SharedSamples> SharedSamples::find(const Context& context, const StackTokens& tokens,
+                                                 DType type) {
+  if (context.groups == nullptr || context.groups->context.size() == 1 || tokens.mask.keys != nullptr)
+    return std::nullopt;
+  const Group &group = context.groups->context, &tensor = context.groups->tensor;
+  const SamplesOfBatch batch(tokens, context);
+  const std::vector<StackSample> mine = batch.all(group.rank());
+  std::vector<std::int64_t> message;
+  for (const StackSample& s : mine)
+    if (s.tokens > context.groups->context_above) append(s, message);
+  message = group.host.all_gather(std::span<const std::int64_t>(message));
+  const std::vector<StackSample> shared = samples_in(message, StackForm(tokens));
+  // The layers of a tensor group's ranks exchange too: all of them make this pass, or none does.
+  const std::int64_t count = std::ssize(shared);
+  if ((tensor.size() == 1 ? count : tensor.host.sum(count)) == 0) return std::nullopt;
+  return SharedSamples(context, tokens, type, mine, shared);
+}
+
+SharedSamples::SharedSamples(const Context& context, const StackTokens& tokens, DType type,
+                             const std::vector<StackSample>& mine, const std::vector<StackSample>& shared)
+    : group_(context.groups->context), above_(context.groups->context_above) {
+  const std::vector<std::int64_t> none(index(group_.size()), 0);
+  given_ = returned_ = {none, none};
+  TokenLists of_alone, of_shared;
+  for (const StackSample& s : mine)
+    if (s.tokens <= above_) of_alone.add(s, [](std::int64_t) { return true; });
+  for (const StackSample& s : shared)
+    of_shared.add(s, [&](std::int64_t t) { return rank_of(s, t, group_.size()) == group_.rank(); });
+  alone_ = of_alone.tokens(tokens, type, context);
+  shared_ = of_shared.tokens(tokens, type, context);
+  divide(shared, context);
+  take_apart(mine, context);
+}
+
+// Among the ranks.
+void SharedSamples::divide(const std::vector<StackSample>& shared, const Context& context) {
+  std::vector<std::int32_t> of_tokens, of_wanted;
+  for (const StackSample& s : shared) {
+    for (std::int64_t t = 0; t < s.tokens; ++t) {
+      const std::int32_t rank = rank_of(s, t, group_.size());
+      of_tokens.push_back(rank);
+      if (s.wants(t)) of_wanted.push_back(rank);
+      if (rank != group_.rank()) continue;
+      ++given_.from[index(s.owner)];
+      if (s.wants(t)) ++returned_.to[index(s.owner)];
+    }
+  }
+  const ops::DividedRows tokens = ops::divided_rows(of_tokens, group_, context),
+                         wanted = ops::divided_rows(of_wanted, group_, context);
+  const auto division = [&](const ops::DividedRows& queries) {
+    return std::make_shared<ops::AttentionDivision>(ops::AttentionDivision{group_, queries, tokens});
+  };
+  shared_.all.division = division(tokens), shared_.wanted.division = division(wanted);
+}
+
+// The rows of this rank's samples, and of their results.
+void SharedSamples::take_apart(const std::vector<StackSample>& mine, const Context& context) {
+  std::vector<std::int32_t> alone, alone_result, returned_result;
+  std::vector<std::vector<std::int32_t>> given(given_.to.size());
+  for (const StackSample& s : mine) {
+    for (std::int64_t t = 0; t < s.tokens; ++t) {
+      const bool is_shared = s.tokens > above_;
+      std::vector<std::int32_t>& rows = is_shared ? given[index(rank_of(s, t, group_.size()))] : alone;
+      rows.push_back(static_cast<std::int32_t>(s.first + t));
+      if (is_shared && s.wants(t)) ++returned_.from[index(rank_of(s, t, group_.size()))];
+    }
+  }
+  std::vector<std::int32_t> given_rows;
+  for (std::size_t r = 0; r < given.size(); ++r) {
+    given_.to[r] = std::ssize(given[r]);
+    given_rows.insert(given_rows.end(), given[r].begin(), given[r].end());
+  }
+  std::vector<std::int64_t> next(given.size());  // of the wanted tokens from each rank
+  std::exclusive_scan(returned_.from.begin(), returned_.from.end(), next.begin(), std::int64_t{0});
+  std::int32_t next_alone = 0;
+  for (const StackSample& s : mine) {
+    for (std::int64_t t = s.tokens - s.wanted; t < s.tokens; ++t) {
+      const bool is_shared = s.tokens > above_;
+      std::int64_t& place = next[index(rank_of(s, t, group_.size()))];
+      alone_result.push_back(is_shared ? -1 : next_alone++);
+      returned_result.push_back(is_shared ? static_cast<std::int32_t>(place++) : -1);
+    }
+  }
+  alone_rows_ = on_device(alone, context), given_rows_ = on_device(given_rows, context);
+  alone_result_ = on_device(alone_result, context), returned_result_ = on_device(returned_result, context);
+}
+
+Variable SharedSamples::compute(Tape& tape, const Variable& x, const Layers& layers) const {
+  const Variable alone = layers(ops::gather_rows(tape, x, alone_rows_), alone_);
+  const Variable given =
+      ops::exchange_rows(tape, ops::gather_rows(tape, x, given_rows_), given_.to, given_.from, group_);
+  const Variable returned =
+      ops::exchange_rows(tape, layers(given, shared_), returned_.to, returned_.from, group_);
+  return ops::gather_sum(tape, {{alone, alone_result_}, {returned, returned_result_}}, {});
+}
+
+}  // namespace hstu

@@ -1,0 +1,186 @@
+// Layers of samples whose long ones the ranks of context groups share, against those of one rank: the same
+// bits of rows, and gradients of parameters to rounding.
+#include "hstu/model/shared_samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "hstu/comm/thread_group.h"
+#include "support/op_cases.h"
+
+namespace hstu::testing_shared {
+namespace {
+
+using testing::random_tensor;
+
+constexpr std::int64_t kDim = 6, kAbove = 9;
+const std::vector<std::int64_t> kTokens{0, 3, 17, 9, 40, 1, 25, 10, 4, 31, 12, 2};
+
+struct Form {
+  std::string name;
+  HstuLayerConfig layer = {};
+  bool wants_some = false, contexts = false, own_factors = false;
+};
+
+std::vector<Form> forms() {
+  Form meta{.name = "contexts and targets, few wanted", .wants_some = true, .contexts = true};
+  Form times{.name = "times, product gate, recomputed", .own_factors = true};
+  times.layer.gate = ops::GateForm::product;
+  times.layer.bias = {.positions = 8, .time_buckets = 5};
+  times.layer.recompute.layer = true;
+  Form queries = times;
+  queries.name = "times, few wanted, factors of ranks", queries.wants_some = true;
+  queries.layer.recompute = {};
+  return {meta, times, queries};
+}
+
+// The samples of a rank: of one rank all. The samples of each of `owners` ranks have a factor of their own.
+class SomeSamples {
+ public:
+  SomeSamples(const Form& form, int rank, int ranks, int owners) {
+    std::int64_t first = 0, first_wanted = 0;
+    std::vector<std::int64_t> offsets{0}, wanted_offsets{0}, names, wanted_names, time, wanted_time;
+    std::vector<std::int32_t> contexts, targets, wanted_rows;
+    std::vector<double> factors;
+    for (std::size_t b = 0; b < kTokens.size(); ++b) {
+      const std::int64_t n = kTokens[b], m = form.wants_some ? std::min<std::int64_t>(3, n) : n;
+      for (std::int64_t t = 0; t < n && owner(b, ranks) == rank; ++t) {
+        if (t >= n - m) {
+          wanted_rows.push_back(static_cast<std::int32_t>(names.size()));
+          wanted_names.push_back(token_name(static_cast<std::int64_t>(b), t));
+          wanted_time.push_back(100 * t + 7);
+          wanted_.push_back(static_cast<std::int32_t>(first_wanted + t - n + m));
+        }
+        rows_.push_back(static_cast<std::int32_t>(first + t));
+        names.push_back(token_name(static_cast<std::int64_t>(b), t));
+        time.push_back(t * t);
+      }
+      first += n, first_wanted += m;
+      if (owner(b, ranks) != rank) continue;
+      offsets.push_back(std::ssize(names)), wanted_offsets.push_back(std::ssize(wanted_names));
+      contexts.push_back(static_cast<std::int32_t>(b % 3));
+      targets.push_back(static_cast<std::int32_t>(b % 4));
+      factors.push_back(0.25 + 0.125 * owner(b, owners));
+    }
+    const auto list = [](const auto& values) { return Tensor::from({std::ssize(values)}, values); };
+    tokens_.all = {.rows = {}, .offsets = list(offsets), .names = list(names)};
+    if (form.layer.bias.any()) tokens_.all.query_time = tokens_.all.key_time = list(time);
+    tokens_.wanted = tokens_.all;
+    if (form.wants_some) {
+      tokens_.wanted = {
+          .rows = list(wanted_rows), .offsets = list(wanted_offsets), .names = list(wanted_names)};
+      if (form.layer.bias.any()) tokens_.wanted.query_time = list(wanted_time);
+    }
+    // As models do, which leave out a list of zeros.
+    const auto any_of = [](const std::vector<std::int32_t>& x) {
+      return std::ranges::count(x, 0) < std::ssize(x);
+    };
+    if (form.contexts && any_of(contexts)) tokens_.mask.contexts = list(contexts);
+    if (form.contexts && any_of(targets)) tokens_.mask.targets = list(targets);
+    tokens_.scale = form.own_factors && !factors.empty() ? factors.front() : 0.5;
+    if (form.own_factors && ranks == 1) tokens_.scale = 1, tokens_.mask.sample_scale = list(factors);
+  }
+
+  const StackTokens& tokens() const { return tokens_; }
+  // Of rows of all tokens, and of all wanted ones.
+  Tensor rows(const Tensor& all) const { return some(all, rows_); }
+  Tensor wanted(const Tensor& all) const { return some(all, wanted_); }
+
+ private:
+  static int owner(std::size_t b, int ranks) { return static_cast<int>(b * 5 % 12) * ranks / 12; }
+  static Tensor some(const Tensor& all, const std::vector<std::int32_t>& rows) {
+    Tape tape(false);
+    return ops::gather_rows(tape, Variable::constant(all), ops::row_index(rows)).value();
+  }
+
+  StackTokens tokens_;
+  std::vector<std::int32_t> rows_, wanted_;
+};
+
+struct Values {
+  Tensor y, dx;
+  std::vector<double> parameters;  // their gradients, one after another
+};
+
+Values compute(const Form& form, const SomeSamples& samples, const Tensor& x, const Tensor& dy,
+               const Groups* groups) {
+  ParameterSet parameters(3, DType::f64);
+  HstuStackConfig config{.layers = 2, .layer = form.layer, .dropout = 0.2};
+  config.layer.dim = kDim, config.layer.heads = 5, config.layer.head_dim = 3;
+  const HstuStack stack(parameters, "layers", config);
+  Context context;
+  context.groups = groups;
+  Tape tape(context);
+  const Variable rows(samples.rows(x));
+  const StackTokens& tokens = samples.tokens();
+  const Variable y =
+      stack(tape, rows, tokens.all, tokens.wanted, tokens.scale, Draws(5, 0), kFirstLayerPlace, tokens.mask);
+  tape.backward(y, samples.wanted(dy));
+  Values values{y.value().copy(), rows.gradient(), {}};
+  for (const Parameter* p : parameters.all())
+    values.parameters.insert(values.parameters.end(), p->gradient.data<double>(),
+                             p->gradient.data<double>() + p->gradient.size());
+  return values;
+}
+
+void expect_bits(const Tensor& found, const Tensor& expected, const std::string& what) {
+  ASSERT_EQ(found.shape(), expected.shape()) << what;
+  EXPECT_TRUE(std::equal(found.data<double>(), found.data<double>() + found.size(), expected.data<double>()))
+      << what;
+}
+
+TEST(SharedSamples, HaveTheResultsOfOneRank) {
+  std::int64_t all = 0, wanted = 0;
+  for (const std::int64_t n : kTokens) all += n, wanted += std::min<std::int64_t>(3, n);
+  const Tensor x = random_tensor({all, kDim}, DType::f64, 1);
+  for (const Form& form : forms()) {
+    const Tensor dy = random_tensor({form.wants_some ? wanted : all, kDim}, DType::f64, 2);
+    for (const auto& [context_ranks, data] : {std::pair{2, 1}, {2, 3}, {3, 2}, {4, 1}, {4, 3}, {5, 1}}) {
+      const int ranks = data * context_ranks;
+      const SomeSamples alone(form, 0, 1, ranks);
+      const Values expected = compute(form, alone, x, dy, nullptr);
+      run_ranks(ranks, [&](Communicator& world) {
+        const DividedRanks divided({world}, {.context = context_ranks});
+        Groups groups = divided.groups();
+        groups.context_above = kAbove;
+        const auto what = fmt::format("{}: {} x {}, rank {}", form.name, data, context_ranks, world.rank());
+        const SomeSamples mine(form, world.rank(), ranks, ranks);
+        Values found = compute(form, mine, x, dy, &groups);
+        expect_bits(found.y, mine.wanted(expected.y), what);
+        expect_bits(found.dx, mine.rows(expected.dx), what);
+        world.all_reduce_sum(std::span(found.parameters));
+        double largest = 0, difference = 0;
+        for (std::size_t i = 0; i < found.parameters.size(); ++i) {
+          const double value = expected.parameters[i];
+          largest = std::max(largest, std::abs(value));
+          difference = std::max(difference, std::abs(found.parameters[i] - value));
+        }
+        EXPECT_LT(difference, 1e-12 * largest) << what;
+      });
+    }
+  }
+}
+
+// Nothing is exchanged but the lists of long samples, of which there are none.
+TEST(SharedSamples, AreNoneWhereAllAreShort) {
+  const Form form{.name = ""};
+  run_ranks(2, [&](Communicator& world) {
+    const DividedRanks divided({world}, {1, 2});
+    Groups groups = divided.groups();
+    Context context;
+    context.groups = &groups;
+    const SomeSamples mine(form, world.rank(), 2, 2);
+    groups.context_above = 40;
+    EXPECT_FALSE(SharedSamples::find(context, mine.tokens(), DType::f64));
+    groups.context_above = 39;
+    EXPECT_TRUE(SharedSamples::find(context, mine.tokens(), DType::f64));
+  });
+}
+
+}  // namespace
+}  // namespace hstu::testing_shared
