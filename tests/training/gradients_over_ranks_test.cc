@@ -237,6 +237,9 @@ void GradientsOverRanks::expect_those_of_one_rank(int ranks) const {
   run_ranks(ranks, [&](Communicator& comm) {
     Experiment mine(options_, comm);
     const Vectors found = gradients(mine, comm);
+    if (options_.ranks.context > 1) {  // the list of long samples, 4 exchanges and 8 of each of two layers
+      EXPECT_GE(mine.learner().groups.context.host.activity().collectives, 1 + 4 + 2 * 8);
+    }
     EXPECT_EQ(step(mine, comm), flops);  // every sample is counted once
     const Vectors after = knowledge(mine.learner());
     const std::scoped_lock lock(mutex);
@@ -293,6 +296,18 @@ TEST_F(GradientsOverRanks, OfRanksThatShareHeadsAreThoseOfOneRank) {
       options_.training.micro_batch_tokens = data == 3 ? 40 : 0;
       expect_those_of_one_rank(tensor * data);
     }
+  }
+}
+
+// Of one sample some ranks may have many tokens and others none.
+TEST_F(GradientsOverRanks, OfLongSamplesThatRanksShareAreThoseOfOneRank) {
+  options_.ranks.context_above = 7;
+  dlrmv4_of(options_).heads = dlrmv4_of(one_batch_).heads = 4;
+  options_.training.micro_batch_tokens = 60;
+  for (const auto& [ranks, context] : {std::pair{2, 2}, {4, 2}, {6, 2}, {4, 4}}) {
+    SCOPED_TRACE(fmt::format("{} ranks in groups of {}", ranks, context));
+    options_.ranks.context = context;
+    expect_those_of_one_rank(ranks);
   }
 }
 

@@ -184,6 +184,35 @@ TEST_F(RankedRun, PartsOfDifferentRanksNeedNotBeEqualInNumber) {
   EXPECT_NEAR(*parts.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"), 1e-5);
 }
 
+TEST_F(RankedRun, LongSamplesThatRanksShareAreTrainedAndEvaluatedAsByOneRank) {
+  const TrainResult alone = run("alone");
+  options_.ranks.context = 2, options_.ranks.context_above = 7;
+  for (const int ranks : {2, 4}) {
+    const TrainResult shared = run_on(ranks, fmt::format("shared{}", ranks));
+    EXPECT_EQ(shared.samples, alone.samples);
+    EXPECT_NEAR(*shared.evaluation->model.find("ne"), *alone.evaluation->model.find("ne"), 1e-5);
+  }
+  EXPECT_NEAR(log("shared2", "train").back().at("loss"),
+              log("alone", "train").back().at("loss").get<double>(), 1e-5);
+}
+
+TEST_F(RankedRun, ContextGroupsThatCannotBeAreRefusedByName) {
+  const auto message = [&](int ranks) {
+    try {
+      run_on(ranks, fmt::format("refused{}", options_.ranks.context));
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  options_.ranks.context = 2;
+  EXPECT_EQ(message(3),
+            "ranks.context = 2 does not divide 3 ranks: start a multiple of 2, or set ranks.context = 1");
+  options_.ranks.context = 4;
+  EXPECT_EQ(message(4),
+            "ranks.context = 4: the ranks share 2 heads of a layer: set ranks.context to 2 or less");
+}
+
 TEST_F(RankedRun, AccumulatedBatchesTrainAsOneLargeBatch) {
   options_.training.batch_size = 12;
   const TrainResult large = run("large");

@@ -2,12 +2,18 @@
 
 #include <vector>
 
+#include "hstu/balance/shared_work.h"
 #include "hstu/balance/work.h"
 
 namespace hstu {
 
+ContextShare context_share(const RunOptions& options, int ranks) {
+  if (ranks == 1 || ranks % options.ranks.context != 0) return {};
+  return {options.ranks.context, options.ranks.context_above};
+}
+
 Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
-                      int ranks) {
+                      int ranks, const ContextShare& context) {
   std::vector<std::int64_t> work;
   work.reserve(tokens.size());
   for (const std::int64_t n : tokens) {
@@ -18,6 +24,8 @@ Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<c
     else
       work.push_back(layer_flops(stack.layer, causal_mask(n), static_cast<std::int32_t>(n)).step());
   }
+  SharedWork shared{.group = context.ranks};
+  for (const std::int64_t n : tokens) shared.is_shared.push_back(n > context.above ? 1 : 0);
   const bool equal_sizes = tokens.size() % static_cast<std::size_t>(ranks) == 0;
   const Partition slices = contiguous_partition(work.size(), ranks);
   Division division;
@@ -25,10 +33,12 @@ Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<c
     division.parts = slices;
   else if (balance == Balance::nvidia && equal_sizes)
     division.parts = equal_size_partition(work, ranks);
+  else if (shared.group > 1)
+    division.parts = balanced_partition(work, ranks, shared);
   else
     division.parts = balanced_partition(work, ranks);
-  division.work = work_of_ranks(work, division.parts);
-  division.work_of_slices = work_of_ranks(work, slices);
+  division.work = work_of_ranks(work, division.parts, shared);
+  division.work_of_slices = work_of_ranks(work, slices, shared);
   division.imbalance = imbalance(division.work);
   division.imbalance_of_slices = imbalance(division.work_of_slices);
   return division;
@@ -39,9 +49,9 @@ DivisionRule division_of(const RunOptions& options, const Model& model, int rank
   return {.piece_samples = training.batch_size,
           .part_tokens = training.micro_batch_tokens,
           .ranks = ranks,
-          .divide = [balance = training.balance, stack = model.layers()](std::span<const std::int64_t> tokens,
-                                                                         int n) {
-            return divide_batch(balance, stack, tokens, n);
+          .divide = [balance = training.balance, stack = model.layers(),
+                     context = context_share(options, ranks)](std::span<const std::int64_t> tokens, int n) {
+            return divide_batch(balance, stack, tokens, n, context);
           }};
 }
 

@@ -12,10 +12,19 @@
 
 namespace hstu {
 
+// Ranks of a context group, which share the work of samples of more than `above` tokens.
+struct ContextShare {
+  int ranks = 1;
+  std::int64_t above = 0;
+};
+
+// Of a run on `ranks`, which its groups may not divide: then none.
+ContextShare context_share(const RunOptions& options, int ranks);
+
 // `tokens`: of each sample, at most. The work of a sample is that of the layers of `stack`; without layers,
 // its tokens. A batch that Balance::nvidia cannot divide evenly is divided as by Balance::work.
 Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
-                      int ranks);
+                      int ranks, const ContextShare& context = {});
 
 // How the ranks of a run of the model divide its training batches.
 DivisionRule division_of(const RunOptions& options, const Model& model, int ranks);

@@ -80,9 +80,15 @@ std::unique_ptr<Model> divided_among(const RunOptions& run, std::unique_ptr<Mode
 }
 
 // Of several ranks; `divided` may be null.
-Groups groups_of(const DividedRanks* divided, const Group& world) {
-  if (divided != nullptr) return divided->groups();
-  return {.world = world, .tensor = {}, .context = {}, .replicas = world};
+Groups groups_of(const DividedRanks* divided, const Group& world, std::int64_t context_above) {
+  if (divided == nullptr)
+    return {.world = world, .tensor = {}, .context = {}, .replicas = world, .context_above = context_above};
+  const Groups& of = divided->groups();
+  return {.world = world,
+          .tensor = of.tensor,
+          .context = of.context,
+          .replicas = of.tensor.size() == 1 ? world : of.replicas,  // 1: every rank has all parameters
+          .context_above = context_above};
 }
 
 Context with_groups(Context context, const Groups& groups) {
@@ -109,8 +115,8 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
           hstu::gradient_of_loss(model->parameters().all().front()->value.dtype()).copy(compute)),
       exchange(own_context(gpus != nullptr ? compute.device() : Device::host())),
       exchanges(comm, gpus.get(), exchange.stream),
-      divided(divide_ranks(run, {comm, gpus.get(), &exchanges})),
-      groups(groups_of(divided.get(), {comm, gpus.get(), &exchanges})),
+      divided(divide_ranks(run, *model, {comm, gpus.get(), &exchanges})),
+      groups(groups_of(divided.get(), {comm, gpus.get(), &exchanges}, run.ranks.context_above)),
       copies(compute.device()),
       dense_optimizer(model->parameters().all(), run.dense.config, with_groups(compute, groups),
                       run.ranks.shard_optimizer ? shard_among(groups.replicas.host) : Shard{}),

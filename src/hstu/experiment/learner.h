@@ -48,7 +48,7 @@ struct Learner {
   Tensor gradient_of_loss;  // (1): 1, which no loss overwrites; kept, as a copy ends a group of launches
   Context exchange;         // of sums over GPUs, beside `compute`
   ExchangeQueue exchanges;  // of all ranks, beside the passes of a step; on GPUs in `exchange`
-  std::unique_ptr<DividedRanks> divided;  // among which the model is divided; null: no parameter is
+  std::unique_ptr<DividedRanks> divided;  // among which heads or long samples are divided; null: none are
   Groups groups;                          // of several ranks, in `compute`
   Stream copies;                          // of scores to the host, beside `compute`
   DenseOptimizer dense_optimizer;

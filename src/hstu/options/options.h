@@ -102,7 +102,9 @@ struct RanksSection {
   Pipeline pipeline = Pipeline::plain;
   GpuMessages gpu_messages = GpuMessages::nccl;
   bool shard_optimizer = false;
-  std::int64_t tensor = 1;  // ranks that share the heads of the layers
+  std::int64_t tensor = 1;             // ranks that share the heads of the layers
+  int context = 1;                     // ranks of a context group (comm/groups.h)
+  std::int64_t context_above = 16384;  // tokens; samples with more are long
 };
 
 // Shared by both optimizers; each has its own base rate.

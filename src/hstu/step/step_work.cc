@@ -49,6 +49,8 @@ StepWork::StepWork(Learner& learner, PartSource& parts, const StepContext& conte
 void StepWork::enter(std::string_view section) {
   sections_.enter(section);
   beat(section);
+  if (const Groups* const groups = context_.compute.groups; groups != nullptr && groups->context.size() > 1)
+    groups->context.host.enter(context_.step, section);
 }
 
 void StepWork::beat(std::string_view stage) const {

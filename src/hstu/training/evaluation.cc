@@ -201,6 +201,8 @@ bool Evaluator::score(Loader& loader, Progress& progress, const std::atomic<bool
 std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Communicator& comm) {
   const Clock::time_point start = Clock::now();
   comm.enter("evaluation");
+  const Group& context = experiment_.learner().groups.context;
+  if (context.size() > 1) context.host.enter("evaluation");
   fault_point("evaluation.begin");
   const std::unique_ptr<Loader> loader = open_loader(comm);  // builds batches while baselines are measured
   if (comm.rank() == 0) measure_baselines();
