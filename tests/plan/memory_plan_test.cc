@@ -78,6 +78,21 @@ TEST_F(MemoryPlanTest, PlansThePartsOfAStep) {
   EXPECT_EQ(parts(), 8) << "a sample each";
 }
 
+// One sample in a batch, so that without groups a rank has nothing. All layers' activations are halved.
+TEST_F(MemoryPlanTest, LongSamplesAreSharedByContextGroups) {
+  options_.training.batch_size = 1;
+  Dlrmv4Config& model = dlrmv4_of(options_);
+  model.layers = 20, model.dim = 128, model.head_dim = 64;
+  const std::int64_t alone = plan_memory(options_, {}, 4).activations;
+  options_.ranks.context = 2, options_.ranks.context_above = 4;
+  const std::int64_t shared = plan_memory(options_, {}, 4).activations;
+  EXPECT_LT(shared, 0.7 * static_cast<double>(alone));
+  EXPECT_GT(shared, 0.5 * static_cast<double>(alone));
+  EXPECT_EQ(plan_memory(options_, {}, 3).activations, alone) << "3 ranks have no such groups";
+  options_.ranks.context_above = 100;
+  EXPECT_EQ(plan_memory(options_, {}, 4).activations, alone);
+}
+
 TEST_F(MemoryPlanTest, HasTheEvaluations) {
   options_.evaluation = {};
   const MemoryPlan none = plan_memory(options_, {});

@@ -56,6 +56,23 @@ TEST_F(RankPlanTest, CountsTheBytesThatLeaveARank) {
   EXPECT_EQ(of_copies.dense, plan.dense);
 }
 
+// Batches of one sample: of two ranks that share it, each has half of the work.
+TEST_F(RankPlanTest, LongSamplesAreTheWorkOfTheirGroup) {
+  options_.training.batch_size = 1;
+  const RankPlan alone = plan_ranks(options_, 2);
+  EXPECT_EQ(alone.imbalance, 2);
+  EXPECT_EQ(alone.context, 0);
+  options_.ranks.context = 2, options_.ranks.context_above = 1;
+  const RankPlan shared = plan_ranks(options_, 2);
+  EXPECT_EQ(shared.imbalance, 1);
+  EXPECT_NEAR(shared.flops, alone.flops / 2, 1e-9 * alone.flops);
+  EXPECT_EQ(shared.bytes(), alone.bytes() + shared.context);
+  options_.precision = Precision::bf16;
+  EXPECT_EQ(plan_ranks(options_, 2).context, shared.context / 2);
+  options_.ranks.context_above = 1000;
+  EXPECT_EQ(plan_ranks(options_, 2).imbalance, 2);
+}
+
 TEST_F(RankPlanTest, ShowsHowRanksShareEachTable) {
   options_.tables.by_name["item"].ranks = "table";
   const RankPlan plan = plan_ranks(options_, 2);

@@ -114,8 +114,9 @@ struct DryContexts {
 
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
                          const DryDevice& device, std::int64_t parts, const std::vector<std::int64_t>& items,
-                         AttentionChoice attention, int tensor) {
-  const DryContexts on(device, batch, attention, tensor);
+                         AttentionChoice attention, int tensor, const Groups* groups) {
+  DryContexts on(device, batch, attention, tensor);
+  if (groups != nullptr) on.compute.groups = groups;
   PartsOf source([&]() -> const Batch* { return parts-- > 0 ? &batch : nullptr; });
   DryCatalogues catalogues(model, objective, on.of_rows, items);
   DryPasses passes(model, objective, on.compute, on.of_rows, source, catalogues.rows());

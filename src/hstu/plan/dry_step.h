@@ -17,11 +17,12 @@ namespace hstu {
 // update: its outputs, and the gradients of its rows. Each part is `batch`. Parameters, their gradients and
 // the batch are not among them. The model and the batch are on the host. `items`: of the objective's
 // catalogues (TaskData::catalogue), which one rank has. `tensor`: ranks that share the model's heads, which
-// is divided among them; the others have as many tokens.
+// is divided among them; the others have as many tokens. `groups`: with a context group whose ranks call it
+// together; null: none.
 std::int64_t step_memory(const Model& model, const Objective& objective, const Batch& batch,
                          const DryDevice& device, std::int64_t parts = 1,
                          const std::vector<std::int64_t>& items = {}, AttentionChoice attention = {},
-                         int tensor = 1);
+                         int tensor = 1, const Groups* groups = nullptr);
 
 // The same of outputs_of() (step/outputs.h): the forward pass of an evaluation, with its looked-up rows.
 std::int64_t outputs_memory(const Model& model, const Batch& batch, const DryDevice& device,

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/comm/thread_group.h"
 #include "hstu/device/host_memory_pool.h"
 #include "hstu/device/machine.h"
 #include "hstu/embedding/table_division.h"
@@ -264,6 +266,31 @@ std::unique_ptr<Model> divided_model(const RunOptions& options, const TaskData& 
   return model;
 }
 
+Batch laid_out(const TaskData& data, std::span<const std::int64_t> positions) {
+  Batch batch;
+  LayoutScratch scratch;
+  data.task.model->layout().lay_out(data.samples.build(positions), scratch, batch);
+  batch.supervised = std::max<std::int64_t>(batch.samples, 1);
+  return batch;
+}
+
+// Of the rank of the part's context group that needs the most.
+std::int64_t memory_of_group(const RunOptions& options, const TaskData& data, const LargestPart& part,
+                             const DryDevice& device, std::int64_t parts) {
+  std::vector<std::int64_t> of_ranks(part.group.size());
+  run_ranks(static_cast<int>(of_ranks.size()), [&](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const Groups groups{.world = {},
+                        .tensor = {},
+                        .context = {comm},
+                        .replicas = {},
+                        .context_above = options.ranks.context_above};
+    of_ranks[rank] = step_memory(*data.task.model, *data.task.objective, laid_out(data, part.group[rank]),
+                                 device, parts, data.catalogue, options.attention, 1, &groups);
+  });
+  return std::ranges::max(of_ranks);
+}
+
 // `asked`: the options of a run whose dataset `data` is assumed; null: it is the run's own.
 MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const DryDevice& device, int ranks,
                        const RunOptions* asked) {
@@ -273,12 +300,10 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
 
   const std::int64_t most_steps =
       options.training.max_steps > 0 ? options.training.max_steps : std::numeric_limits<std::int64_t>::max();
-  const LargestPart part = largest_part(training_schedule(options, data.anchors, {}), data.samples,
-                                        division_of(options, model, ranks), most_steps);
-  Batch batch;
-  LayoutScratch scratch;
-  model.layout().lay_out(data.samples.build(part.positions), scratch, batch);
-  batch.supervised = std::max<std::int64_t>(batch.samples, 1);
+  const LargestPart part =
+      largest_part(training_schedule(options, data.anchors, {}), data.samples,
+                   division_of(options, model, ranks), most_steps, context_share(options, ranks));
+  const Batch batch = laid_out(data, part.positions);
   MemoryPlan plan;
   plan.ranks = ranks;
   const std::vector<FeatureSpec> features = model.features();
@@ -291,8 +316,9 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   plan.optimizer = shard_bytes(model.parameters().all(), options.ranks.shard_optimizer ? ranks / tensor : 1) *
                    states_of(options.dense.config);
   const std::int64_t parts = asked == nullptr ? part.parts : equal_parts(*asked, batch, ranks);
-  plan.activations = step_memory(model, *data.task.objective, batch, device, parts, data.catalogue,
-                                 options.attention, tensor);
+  plan.activations = part.group.empty() ? step_memory(model, *data.task.objective, batch, device, parts,
+                                                      data.catalogue, options.attention, tensor)
+                                        : memory_of_group(options, data, part, device, parts);
   plan.activations += ahead_bytes(planner, model, owners);
   // The slabs have a quarter more than they need (Batch::reserve).
   plan.batches = (training_batches_ready(options) + 1) * std::ssize(batch.slab()) * 5 / 4;

@@ -42,8 +42,9 @@ class BatchOfRanks {
     model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
     const LayerFlops flops = model_.flops(batch_).model;
     const bool twice = model_.layers().layer.recompute.layer;  // the forward pass
+    const auto of_rank = static_cast<double>(flops.step() + (twice ? flops.forward() : 0));
+    flops_ = std::max(flops_, of_rank), all_flops_ += of_rank;
     tokens_ += static_cast<double>(batch_.tokens);
-    flops_ = std::max(flops_, static_cast<double>(flops.step() + (twice ? flops.forward() : 0)));
     read_.push_back(0);
     const std::vector<FeatureSpec> features = model_.features();
     for (std::size_t t = 0; t < features.size(); ++t) {
@@ -61,6 +62,7 @@ class BatchOfRanks {
   const std::vector<double>& ids() const { return ids_; }  // distinct, by table, of all ranks
   double flops() const { return flops_; }                  // of the rank with the most
   double tokens() const { return tokens_; }                // of all ranks
+  double all_flops() const { return all_flops_; }          // of all ranks
   double most_ids() const { return largest_over_mean(read_); }
   double most_rows() const { return largest_over_mean(rows_); }
   double most_occurrences() const { return largest_over_mean(occurrences_); }
@@ -72,7 +74,7 @@ class BatchOfRanks {
   LayoutScratch scratch_;
   Batch batch_;
   std::vector<double> ids_, read_, rows_, occurrences_;
-  double flops_ = 0, tokens_ = 0;
+  double flops_ = 0, all_flops_ = 0, tokens_ = 0;
 };
 
 // plan.heads and what they need; plan.dense, of which divided parameters are summed over fewer ranks.
@@ -106,6 +108,16 @@ RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {
   return {0, 0, others * (ids + rows)};
 }
 
+// What all ranks send for a token of a long sample: in each layer and pass Q, K, V and O or their gradients,
+// and once the token and what the layers made of it.
+double bytes_of_long_token(const HstuStackConfig& stack, const ContextShare& context, Precision precision) {
+  const std::int64_t passes = stack.layer.recompute.layer ? 3 : 2;
+  const std::int64_t numbers =
+      passes * stack.layers * 4 * stack.layer.heads * stack.layer.head_dim + 4 * stack.layer.dim;
+  return static_cast<double>(numbers * (precision == Precision::bf16 ? 2 : 4)) * (context.ranks - 1) /
+         context.ranks;
+}
+
 }  // namespace
 
 RankPlan::Traffic RankPlan::sent() const {
@@ -135,7 +147,9 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
   for (std::size_t t = 0; t < features.size(); ++t)
     plan.tables.push_back({.name = features[t].name, .form = owners[t].form, .sent = {}});
   std::vector<double> division_ms;
-  double imbalances = 0, imbalances_of_slices = 0, most_ids = 0, most_rows = 0, most_occurrences = 0;
+  const ContextShare context = context_share(options, ranks);
+  double long_tokens = 0, imbalances = 0, imbalances_of_slices = 0, most_ids = 0, most_rows = 0,
+         most_occurrences = 0;
   const auto add = [&](const DividedPiece& piece, std::int64_t piece_samples) {
     if (plan.batches > 0 && piece_samples < options.training.batch_size) return;  // the end of a window
     division_ms.push_back(1000 * seconds_between(piece.begin, piece.end));
@@ -147,8 +161,15 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     most_ids += of_ranks.most_ids();
     most_rows += of_ranks.most_rows();
     most_occurrences += of_ranks.most_occurrences();
-    plan.flops += of_ranks.flops();
     plan.tokens += of_ranks.tokens() / ranks;
+    // A rank computes its part of others' long samples too.
+    plan.flops +=
+        context.ranks == 1 ? of_ranks.flops() : piece.division.imbalance * of_ranks.all_flops() / ranks;
+    if (context.ranks > 1)
+      for (const SamplesOfRank& of_rank : piece.ranks)
+        for (const std::int64_t position : of_rank.positions)
+          if (const std::int64_t n = samples.most_tokens(position); n > context.above)
+            long_tokens += static_cast<double>(n);
     plan.parts += static_cast<double>(piece.parts);
     ++plan.batches;
     plan.samples += piece_samples;
@@ -182,6 +203,8 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     table.sent = traffic(owners[t], table.distinct_ids, model.row_width(t));
   }
   add_dense(options, model, plan);
+  plan.context =
+      long_tokens / batches / ranks * bytes_of_long_token(model.layers(), context, options.precision);
   return plan;
 }
 
@@ -197,6 +220,7 @@ std::string to_text(const RankPlan& plan) {
   };
   bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
   if (plan.tensor > 1) bytes("heads", plan.heads, "tokens and sums of layers whose heads ranks share");
+  if (plan.context > 0) bytes("long samples", plan.context, "tokens against heads: all-to-all in a group");
   bytes("ids", plan.sent().ids, "all-to-all");
   bytes("rows", plan.sent().rows, "all-to-all");
   const auto evenness = [&](const char* name, double x, const char* of) {
@@ -249,6 +273,7 @@ Json to_json(const RankPlan& plan) {
           {"sent_bytes",
            {{"dense_gradients", plan.dense},
             {"heads", plan.heads},
+            {"long_samples", plan.context},
             {"ids", plan.sent().ids},
             {"rows", plan.sent().rows},
             {"row_gradients", plan.sent().row_gradients}}}};

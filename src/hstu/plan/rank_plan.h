@@ -41,13 +41,15 @@ struct RankPlan {
   // in both passes, and the statistics of norms.
   double heads = 0;
   double head_exchanges = 0;  // of a batch's part
+  // Bytes that leave a rank in a batch for the layers of long samples, the mean: ranks.context.
+  double context = 0;
   // Of the rank with the most, over the mean, averaged over the batches: distinct ids that it reads; rows of
   // split and whole tables that it sends to those that read them; and rows that it would send if an id were
   // sent as often as it occurs.
   double most_ids_over_mean = 1, most_rows_over_mean = 1, most_occurrences_over_mean = 1;
 
   Traffic sent() const;  // for all tables
-  double bytes() const { return dense + heads + sent().ids + sent().rows + sent().row_gradients; }
+  double bytes() const { return dense + heads + context + sent().ids + sent().rows + sent().row_gradients; }
 };
 
 // Divides and lays out the first batches of the run, until they have so many samples. `data`: of the options.

@@ -43,6 +43,7 @@ StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision 
   };
   step.table_bytes = batches * on_the_way(sent.ids + sent.rows + sent.row_gradients);
   step.dense_bytes = on_the_way(plan.dense);
+  step.context = batches * on_the_way(plan.context);
   if (plan.ranks == 1) return step;
   // Groups are of one host as far as it has GPUs. Assumed: the exchanges of a layer begin as those of rows
   // do.
@@ -88,6 +89,9 @@ std::string to_text(const std::vector<StepEstimate>& steps) {
                     ms(step.table_bytes), ms(step.dense_bytes), ms(step.heads), ms(step.messages),
                     with_separators(std::llround(step.samples_per_s()))});
   }
+  const bool any_long = std::ranges::any_of(steps, [](const StepEstimate& s) { return s.context > 0; });
+  for (std::size_t i = 0; any_long && i < rows.size(); ++i)
+    rows[i].insert(rows[i].end() - 2, i == 0 ? "long samples" : ms(steps[i - 1].context));
   std::string text = table(rows);
   const int most = stops_scaling(steps);
   text += most > 0
@@ -108,6 +112,7 @@ Json to_json(const std::vector<StepEstimate>& steps) {
                      {"tables_s", step.table_bytes},
                      {"dense_s", step.dense_bytes},
                      {"heads_s", step.heads},
+                     {"long_samples_s", step.context},
                      {"messages_s", step.messages},
                      {"samples_per_s", step.samples_per_s()}});
   }

@@ -45,8 +45,9 @@ struct StepEstimate {
   double table_bytes = 0;  // bytes of ids, rows and their gradients over the links
   double dense_bytes = 0;  // bytes of the dense gradients
   double heads = 0;        // bytes of heads that ranks share, and the exchanges of layers
+  double context = 0;      // bytes of the layers of long samples
   double messages = 0;     // the least that exchanges take
-  double seconds() const { return model + rows + table_bytes + dense_bytes + heads + messages; }
+  double seconds() const { return model + rows + table_bytes + dense_bytes + heads + context + messages; }
   double samples_per_s() const { return samples / seconds(); }
 };
 
