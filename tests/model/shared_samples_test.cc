@@ -29,13 +29,13 @@ struct Form {
 
 std::vector<Form> forms() {
   Form meta{.name = "contexts and targets, few wanted", .wants_some = true, .contexts = true};
-  Form times{.name = "times, product gate, recomputed", .own_factors = true};
+  Form times{.name = "times, product gate, layers recomputed", .own_factors = true};
   times.layer.gate = ops::GateForm::product;
   times.layer.bias = {.positions = 8, .time_buckets = 5};
   times.layer.recompute.layer = true;
   Form queries = times;
-  queries.name = "times, few wanted, factors of ranks", queries.wants_some = true;
-  queries.layer.recompute = {};
+  queries.name = "times, product gate, few wanted, some recomputed", queries.wants_some = true;
+  queries.layer.recompute = {.norm = true, .silu = true, .gate = true};
   return {meta, times, queries};
 }
 
@@ -134,21 +134,29 @@ void expect_bits(const Tensor& found, const Tensor& expected, const std::string&
       << what;
 }
 
+struct Ranks {
+  GroupSizes groups;
+  int data;  // groups of each kind
+};
+constexpr Ranks kRanks[] = {{{1, 2}, 1}, {{1, 2}, 3}, {{1, 3}, 2}, {{1, 4}, 1},
+                            {{1, 4}, 3}, {{1, 5}, 1}, {{2, 2}, 2}};
+
 TEST(SharedSamples, HaveTheResultsOfOneRank) {
   std::int64_t all = 0, wanted = 0;
   for (const std::int64_t n : kTokens) all += n, wanted += std::min<std::int64_t>(3, n);
   const Tensor x = random_tensor({all, kDim}, DType::f64, 1);
   for (const Form& form : forms()) {
     const Tensor dy = random_tensor({form.wants_some ? wanted : all, kDim}, DType::f64, 2);
-    for (const auto& [context_ranks, data] : {std::pair{2, 1}, {2, 3}, {3, 2}, {4, 1}, {4, 3}, {5, 1}}) {
-      const int ranks = data * context_ranks;
+    for (const Ranks& of : kRanks) {
+      const int ranks = of.data * of.groups.tensor * of.groups.context;
       const SomeSamples alone(form, 0, 1, ranks);
       const Values expected = compute(form, alone, x, dy, nullptr);
       run_ranks(ranks, [&](Communicator& world) {
-        const DividedRanks divided({world}, {.context = context_ranks});
+        const DividedRanks divided({world}, of.groups);
         Groups groups = divided.groups();
         groups.context_above = kAbove;
-        const auto what = fmt::format("{}: {} x {}, rank {}", form.name, data, context_ranks, world.rank());
+        const auto what = fmt::format("{}: {} x {} x {}, rank {}", form.name, of.data, of.groups.tensor,
+                                      of.groups.context, world.rank());
         const SomeSamples mine(form, world.rank(), ranks, ranks);
         Values found = compute(form, mine, x, dy, &groups);
         expect_bits(found.y, mine.wanted(expected.y), what);

@@ -52,7 +52,7 @@ Variable HstuStack::run(Tape& tape, Variable x, const StackTokens& tokens, const
   every.targets = mask.targets;
   every.scale = scale;
   every.sample_scale = mask.sample_scale;
-  every.division = all.division;
+  every.division = all.division, every.exchanges_again = config_.layer.recompute.silu;
   if (thresholds_ != nullptr) {
     require(all.query_time.defined() && all.key_time.defined() && wanted.query_time.defined(),
             "layers with a time table need the times of queries and keys");

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "hstu/ops/exchange.h"
+#include "hstu/ops/forget_value.h"
 #include "hstu/ops/gather_sum.h"
 
 namespace hstu {
@@ -29,17 +30,22 @@ std::optional<SharedSamples> SharedSamples::find(const Context& context, const S
   if (context.groups == nullptr || context.groups->context.size() == 1 || tokens.mask.keys != nullptr)
     return std::nullopt;
   const Group &group = context.groups->context, &tensor = context.groups->tensor;
-  const SamplesOfBatch batch(tokens, context);
-  const std::vector<StackSample> mine = batch.all(group.rank());
+  // Most batches have no long sample, and then no list but the offsets is read.
+  const std::int64_t above = context.groups->context_above;
+  std::optional<SamplesOfBatch> batch;
   std::vector<std::int64_t> message;
-  for (const StackSample& s : mine)
-    if (s.tokens > context.groups->context_above) append(s, message);
+  if (longest_sample(tokens, context) > above) {
+    batch.emplace(tokens, context);
+    for (const StackSample& s : batch->all(group.rank()))
+      if (s.tokens > above) append(s, message);
+  }
   message = group.host.all_gather(std::span<const std::int64_t>(message));
   const std::vector<StackSample> shared = samples_in(message, StackForm(tokens));
   // The layers of a tensor group's ranks exchange too: all of them make this pass, or none does.
   const std::int64_t count = std::ssize(shared);
   if ((tensor.size() == 1 ? count : tensor.host.sum(count)) == 0) return std::nullopt;
-  return SharedSamples(context, tokens, type, mine, shared);
+  if (!batch) batch.emplace(tokens, context);
+  return SharedSamples(context, tokens, type, batch->all(group.rank()), shared);
 }
 
 SharedSamples::SharedSamples(const Context& context, const StackTokens& tokens, DType type,
@@ -113,10 +119,13 @@ void SharedSamples::take_apart(const std::vector<StackSample>& mine, const Conte
 
 Variable SharedSamples::compute(Tape& tape, const Variable& x, const Layers& layers) const {
   const Variable alone = layers(ops::gather_rows(tape, x, alone_rows_), alone_);
-  const Variable given =
-      ops::exchange_rows(tape, ops::gather_rows(tape, x, given_rows_), given_.to, given_.from, group_);
-  const Variable returned =
-      ops::exchange_rows(tape, layers(given, shared_), returned_.to, returned_.from, group_);
+  const auto sent = [&](const Variable& rows, const Counts& counts) {
+    Variable received = ops::exchange_rows(tape, rows, counts.to, counts.from, group_);
+    ops::forget_value(rows, tape.context());
+    return received;
+  };
+  const Variable given = sent(ops::gather_rows(tape, x, given_rows_), given_);
+  const Variable returned = sent(layers(given, shared_), returned_);
   return ops::gather_sum(tape, {{alone, alone_result_}, {returned, returned_result_}}, {});
 }
 

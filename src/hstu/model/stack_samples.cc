@@ -42,6 +42,14 @@ StackForm::StackForm(const StackTokens& tokens)
       times(tokens.all.query_time.defined()),
       wants_some(tokens.wanted.rows.defined()) {}
 
+std::int64_t longest_sample(const StackTokens& tokens, const Context& context) {
+  const std::vector<std::int64_t> offsets = on_host<std::int64_t>(tokens.all.offsets, context);
+  std::int64_t longest = 0;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+    longest = std::max(longest, offsets[b + 1] - offsets[b]);
+  return longest;
+}
+
 SamplesOfBatch::SamplesOfBatch(const StackTokens& tokens, const Context& context)
     : offsets_(on_host<std::int64_t>(tokens.all.offsets, context)),
       names_(on_host<std::int64_t>(tokens.all.names, context)),

@@ -31,6 +31,9 @@ struct StackSample {
   bool wants(std::int64_t token) const { return token >= tokens - wanted; }
 };
 
+// The tokens of the longest sample; 0 without samples. Waits for the device.
+std::int64_t longest_sample(const StackTokens& tokens, const Context& context);
+
 // Those of a rank's batch.
 class SamplesOfBatch {
  public:

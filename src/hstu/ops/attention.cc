@@ -9,6 +9,7 @@
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/copy_rows.h"
 #include "hstu/kernels/elementwise.h"
+#include "hstu/ops/forget_value.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/op.h"
 
@@ -254,15 +255,13 @@ Variable attention_of_heads(Tape& tape, const Columns& q, const Columns& k, cons
                  all_k = swap_to_heads(tape, k, tokens, heads), all_v = swap_to_heads(tape, v, tokens, heads);
   const Variable o =
       attention(tape, all_q, all_k, all_v, shape_of_heads(tape, shape, heads.heads_of(group.rank())));
-  const Variable result = swap_to_rows(tape, o, queries, heads);
-  // Nothing reads these again: of the columns through SiLU their gradient needs those before it, and of the
-  // attention's result the shape.
+  Variable result = swap_to_rows(tape, o, queries, heads);
+  // The gradient of columns through SiLU needs those before it.
   for (const Columns* const x : {&q, &k, &v})
     if (x->activated.defined()) x->activated.drop_value();
-  o.recomputed_by([sizes = o.value().shape(), type = o.value().dtype(), context = tape.context()] {
-    return Tensor::empty(sizes, type, context);
-  });
-  o.drop_value();
+  forget_value(o, tape.context());
+  if (shape.exchanges_again)
+    for (const Variable* const x : {&all_q, &all_k, &all_v}) x->drop_value();
   return result;
 }
 

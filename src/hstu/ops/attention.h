@@ -68,6 +68,8 @@ struct AttentionShape {
   // heads as ranks or more and without a past, and so do the backward passes. A rank computes some heads of
   // all samples: a row of the result has the bits that it has without a division.
   std::shared_ptr<const AttentionDivision> division = {};
+  // With a division: the backward pass exchanges q, k and v again instead of keeping them.
+  bool exchanges_again = false;
 };
 
 // o (Tq, H * D) from q (Tq, H * D), k (T, H * D) and v (T, H * D). On a GPU, proper columns of a variable may

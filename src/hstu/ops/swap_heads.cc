@@ -154,14 +154,25 @@ Variable swap_to_heads(Tape& tape, const Columns& x, const DividedRows& rows, co
   const Context& context = tape.context();
   check_devices<kSwap>(context, x.variable, rows.from);
   const DType type = x.variable.value().dtype();
-  Tensor y;
-  dispatch<kSwap>(context, type, [&]<typename T>(auto stream) {
-    y = to_heads<T>(x.data<T>(), x.stride(), type, rows, heads, context, stream);
-  });
-  return tape.record(y, {x.variable}, [=](const Tensor& dy) {
+  const auto swapped = [=] {
+    Tensor y;
+    dispatch<kSwap>(context, type, [&]<typename T>(auto stream) {
+      y = to_heads<T>(x.data<T>(), x.stride(), type, rows, heads, context, stream);
+    });
+    return y;
+  };
+  Variable y = tape.record(swapped(), {x.variable}, [=](const Tensor& dy) {
     dispatch<kSwap>(context, type,
                     [&]<typename T>(auto stream) { give_rows<T>(dy, x, rows, heads, context, stream); });
   });
+  if (y.needs_gradient()) {
+    y.recomputed_by([=] {
+      Tensor again = swapped();
+      if (x.activated.defined()) x.activated.drop_value();
+      return again;
+    });
+  }
+  return y;
 }
 
 Variable swap_to_rows(Tape& tape, const Variable& x, const DividedRows& rows, const SharedHeads& heads) {

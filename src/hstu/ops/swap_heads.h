@@ -40,7 +40,8 @@ struct SharedHeads {
 };
 
 // y (T, H_r * D): this rank's heads of all rows, from x (T_r, H * D): all heads of this rank's rows. Proper
-// columns of a variable may be an operand once.
+// columns of a variable may be an operand once. Where the value of y is dropped, all ranks drop it, and read
+// it at the same place of their backward passes.
 Variable swap_to_heads(Tape& tape, const Columns& x, const DividedRows& rows, const SharedHeads& heads);
 
 // y (T_r, H * D) from x (T, H_r * D).

@@ -111,9 +111,9 @@ RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {
 // What all ranks send for a token of a long sample: in each layer and pass Q, K, V and O or their gradients,
 // and once the token and what the layers made of it.
 double bytes_of_long_token(const HstuStackConfig& stack, const ContextShare& context, Precision precision) {
-  const std::int64_t passes = stack.layer.recompute.layer ? 3 : 2;
-  const std::int64_t numbers =
-      passes * stack.layers * 4 * stack.layer.heads * stack.layer.head_dim + 4 * stack.layer.dim;
+  const HstuLayerConfig& layer = stack.layer;
+  const std::int64_t of_layer = (layer.recompute.layer ? 12 : 8) + (layer.recompute.silu ? 3 : 0);
+  const std::int64_t numbers = stack.layers * of_layer * layer.heads * layer.head_dim + 4 * layer.dim;
   return static_cast<double>(numbers * (precision == Precision::bf16 ? 2 : 4)) * (context.ranks - 1) /
          context.ranks;
 }
