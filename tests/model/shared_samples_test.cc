@@ -138,8 +138,7 @@ struct Ranks {
   GroupSizes groups;
   int data;  // groups of each kind
 };
-constexpr Ranks kRanks[] = {{{1, 2}, 1}, {{1, 2}, 3}, {{1, 3}, 2}, {{1, 4}, 1},
-                            {{1, 4}, 3}, {{1, 5}, 1}, {{2, 2}, 2}};
+constexpr Ranks kRanks[] = {{{1, 2}, 3}, {{1, 3}, 1}, {{1, 4}, 3}, {{1, 5}, 1}, {{2, 2}, 2}};
 
 TEST(SharedSamples, HaveTheResultsOfOneRank) {
   std::int64_t all = 0, wanted = 0;
