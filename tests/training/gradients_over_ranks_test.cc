@@ -1,6 +1,7 @@
 // The gradients of one step for any number of ranks, division of the batch and place of table rows: in fp64,
 // where only a mistake can make a difference of 1e-12, and as a step applies them in fp32.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -308,6 +309,18 @@ TEST_F(GradientsOverRanks, OfLongSamplesThatRanksShareAreThoseOfOneRank) {
     SCOPED_TRACE(fmt::format("{} ranks in groups of {}", ranks, context));
     options_.ranks.context = context;
     expect_those_of_one_rank(ranks);
+  }
+}
+
+TEST_F(GradientsOverRanks, OfHeadsAndLongSamplesThatRanksShareAreThoseOfOneRank) {
+  options_.ranks.context_above = 7;
+  dlrmv4_of(options_).heads = dlrmv4_of(one_batch_).heads = 8;
+  options_.training.micro_batch_tokens = 60;
+  for (const auto& [tensor, context, data] :
+       {std::array{2, 2, 1}, std::array{2, 2, 3}, std::array{4, 2, 1}, std::array{2, 4, 1}}) {
+    SCOPED_TRACE(fmt::format("tensor {}, context {}, data {}", tensor, context, data));
+    options_.ranks.tensor = tensor, options_.ranks.context = context;
+    expect_those_of_one_rank(tensor * context * data);
   }
 }
 

@@ -39,29 +39,26 @@ namespace {
 
 // Layers whose ranks share the tokens of long samples.
 void check_context_ranks(int context, int tensor, const Model& model, int ranks) {
-  if (ranks % context != 0)
+  if (ranks % (context * tensor) != 0)
     fail_usage(
-        "ranks.context = {} does not divide {} ranks: start a multiple of {}, or set ranks.context = 1", context,
-        ranks, context);
+        "ranks.context = {}{} does not divide {} ranks: start a multiple of {}, or set ranks.context = 1",
+        context, tensor == 1 ? "" : fmt::format(" times ranks.tensor = {}", tensor), ranks, context * tensor);
   const HstuStackConfig stack = model.layers();
   if (stack.layers == 0)
     fail_usage(
         "ranks.context = {}: only HSTU layers share the tokens of a sample: set ranks.context = 1, or "
         "model keys that give HSTU layers",
         context);
-  if (stack.layer.heads < context)
+  const std::int64_t heads = stack.layer.heads / tensor;  // of a rank
+  if (heads < context)
     fail_usage("ranks.context = {}: the ranks share {} heads of a layer: set ranks.context to {} or less",
-               context, stack.layer.heads, stack.layer.heads);
-  if (tensor > 1)
-    fail_usage(
-        "ranks.tensor = {} and ranks.context = {}: layers share heads or the tokens of long samples: set one of "
-        "them to 1",
-        tensor, context);
+               context, heads, heads);
 }
 
 }  // namespace
 
-std::unique_ptr<DividedRanks> divide_ranks(const RunOptions& options, const Model& model, const Group& world) {
+std::unique_ptr<DividedRanks> divide_ranks(const RunOptions& options, const Model& model,
+                                           const Group& world) {
   const int tensor = tensor_ranks(options, world.size());
   const int context = world.size() == 1 ? 1 : options.ranks.context;  // one rank computes every sample itself
   if (tensor == 1 && context == 1) return nullptr;

@@ -19,9 +19,9 @@ void check_tensor_ranks(const RunOptions& options, int ranks);
 // The same of the model, which then has what rank `rank` of `ranks` needs of its heads: before it is moved.
 void divide_heads(const RunOptions& options, Model& model, int rank, int ranks);
 
-// The groups of this rank, of ranks that share heads or the tokens of long samples (ranks.context); null where
-// every rank has all of both. All ranks call it together; the members of `world` must outlive it. Throws
-// UsageError, naming field and value, where the model or the ranks cannot be divided so.
+// The groups of this rank, of ranks that share heads or the tokens of long samples (ranks.context); null
+// where every rank has all of both. All ranks call it together; the members of `world` must outlive it.
+// Throws UsageError, naming field and value, where the model or the ranks cannot be divided so.
 std::unique_ptr<DividedRanks> divide_ranks(const RunOptions& options, const Model& model, const Group& world);
 
 }  // namespace hstu

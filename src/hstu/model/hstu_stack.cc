@@ -20,18 +20,18 @@ Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, con
                                double scale, const Draws& draws, std::uint64_t first_place,
                                const StackMask& mask) const {
   const StackTokens tokens{all, wanted, mask, scale};
-  const auto layers = [&](const Variable& rows, const StackTokens& of) {
-    return compute(tape, rows, of, draws, first_place);
+  const auto layers = [&](const Variable& rows, const StackTokens& of, const GroupBatch* group) {
+    return group != nullptr && is_divided() ? run(tape, rows, group->tokens, draws, first_place, group)
+                                            : compute(tape, rows, of, draws, first_place);
   };
   const auto shared = SharedSamples::find(tape.context(), tokens, x.value().dtype());
-  return shared ? shared->compute(tape, x, layers) : layers(x, tokens);
+  return shared ? shared->compute(tape, x, layers) : layers(x, tokens, nullptr);
 }
 
 // Of this rank's tokens, or of those of all ranks of a tensor group.
 Variable HstuStack::compute(Tape& tape, const Variable& x, const StackTokens& tokens, const Draws& draws,
                             std::uint64_t first_place) const {
-  if (layers_.empty() || !layers_.front().is_divided())
-    return run(tape, x, tokens, draws, first_place, nullptr);
+  if (!is_divided()) return run(tape, x, tokens, draws, first_place, nullptr);
   const Context& context = tape.context();
   require(context.groups != nullptr, "layers that are divided among ranks without groups");
   const GroupBatch batch = gather_batch(context.groups->tensor, tokens, x.rows(), x.value().dtype(), context);

@@ -66,6 +66,7 @@ class HstuStack {
   const HstuStackConfig& config() const { return config_; }
 
  private:
+  bool is_divided() const { return !layers_.empty() && layers_.front().is_divided(); }
   Variable compute(Tape& tape, const Variable& x, const StackTokens& tokens, const Draws& draws,
                    std::uint64_t first_place) const;
   Variable run(Tape& tape, Variable x, const StackTokens& tokens, const Draws& draws,

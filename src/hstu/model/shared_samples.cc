@@ -1,5 +1,6 @@
 #include "hstu/model/shared_samples.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 
@@ -23,70 +24,128 @@ Tensor on_device(const std::vector<std::int32_t>& list, const Context& context) 
   return ops::row_index(list).copy(context);
 }
 
+// The message of each rank of a group.
+std::vector<std::vector<std::int64_t>> messages_of(const Group& group,
+                                                   const std::vector<std::int64_t>& mine) {
+  if (group.size() == 1) return {mine};
+  const std::vector<std::int64_t> size{std::ssize(mine)};
+  const std::vector<std::int64_t> sizes = group.host.all_gather(std::span(size)),
+                                  all = group.host.all_gather(std::span(mine));
+  std::vector<std::vector<std::int64_t>> messages;
+  auto at = all.begin();
+  for (const std::int64_t n : sizes) {
+    messages.emplace_back(at, at + n);
+    at += n;
+  }
+  return messages;
+}
+
 }  // namespace
 
 std::optional<SharedSamples> SharedSamples::find(const Context& context, const StackTokens& tokens,
                                                  DType type) {
   if (context.groups == nullptr || context.groups->context.size() == 1 || tokens.mask.keys != nullptr)
     return std::nullopt;
-  const Group &group = context.groups->context, &tensor = context.groups->tensor;
+  const Group& group = context.groups->context;
   // Most batches have no long sample, and then no list but the offsets is read.
   const std::int64_t above = context.groups->context_above;
-  std::optional<SamplesOfBatch> batch;
   std::vector<std::int64_t> message;
+  std::optional<SamplesOfBatch> batch;
   if (longest_sample(tokens, context) > above) {
     batch.emplace(tokens, context);
     for (const StackSample& s : batch->all(group.rank()))
       if (s.tokens > above) append(s, message);
   }
   message = group.host.all_gather(std::span<const std::int64_t>(message));
-  const std::vector<StackSample> shared = samples_in(message, StackForm(tokens));
   // The layers of a tensor group's ranks exchange too: all of them make this pass, or none does.
-  const std::int64_t count = std::ssize(shared);
-  if ((tensor.size() == 1 ? count : tensor.host.sum(count)) == 0) return std::nullopt;
+  const std::vector<std::vector<std::int64_t>> messages = messages_of(context.groups->tensor, message);
+  std::vector<Samples> shared;
+  for (const std::vector<std::int64_t>& of_rank : messages)
+    shared.push_back(samples_in(of_rank, StackForm(tokens)));
+  if (std::ranges::all_of(shared, [](const Samples& samples) { return samples.empty(); }))
+    return std::nullopt;
   if (!batch) batch.emplace(tokens, context);
   return SharedSamples(context, tokens, type, batch->all(group.rank()), shared);
 }
 
 SharedSamples::SharedSamples(const Context& context, const StackTokens& tokens, DType type,
-                             const std::vector<StackSample>& mine, const std::vector<StackSample>& shared)
-    : group_(context.groups->context), above_(context.groups->context_above) {
+                             const Samples& mine, const std::vector<Samples>& shared)
+    : group_(context.groups->context),
+      tensor_(context.groups->tensor),
+      above_(context.groups->context_above) {
   const std::vector<std::int64_t> none(index(group_.size()), 0);
   given_ = returned_ = {none, none};
-  TokenLists of_alone, of_shared;
+  TokenLists of_alone;
   for (const StackSample& s : mine)
     if (s.tokens <= above_) of_alone.add(s, [](std::int64_t) { return true; });
-  for (const StackSample& s : shared)
-    of_shared.add(s, [&](std::int64_t t) { return rank_of(s, t, group_.size()) == group_.rank(); });
   alone_ = of_alone.tokens(tokens, type, context);
-  shared_ = of_shared.tokens(tokens, type, context);
-  divide(shared, context);
+  const Samples& own = shared[index(tensor_.rank())];
+  shared_ = tokens_of(own, tokens, type, context);
+  count_moves(own);
+  if (tensor_.size() > 1) join(shared, tokens, type, context);
   take_apart(mine, context);
 }
 
-// Among the ranks.
-void SharedSamples::divide(const std::vector<StackSample>& shared, const Context& context) {
-  std::vector<std::int32_t> of_tokens, of_wanted;
+bool SharedSamples::has(const StackSample& sample, std::int64_t token) const {
+  return rank_of(sample, token, group_.size()) == group_.rank();
+}
+
+void SharedSamples::count_moves(const Samples& shared) {
   for (const StackSample& s : shared) {
     for (std::int64_t t = 0; t < s.tokens; ++t) {
-      const std::int32_t rank = rank_of(s, t, group_.size());
-      of_tokens.push_back(rank);
-      if (s.wants(t)) of_wanted.push_back(rank);
-      if (rank != group_.rank()) continue;
+      if (!has(s, t)) continue;
       ++given_.from[index(s.owner)];
       if (s.wants(t)) ++returned_.to[index(s.owner)];
     }
   }
-  const ops::DividedRows tokens = ops::divided_rows(of_tokens, group_, context),
+}
+
+StackTokens SharedSamples::tokens_of(const Samples& samples, const StackTokens& like, DType type,
+                                     const Context& context) const {
+  TokenLists lists;
+  std::vector<std::int32_t> of_tokens, of_wanted;  // the rank of each
+  for (const StackSample& s : samples) {
+    lists.add(s, [&](std::int64_t t) { return has(s, t); });
+    for (std::int64_t t = 0; t < s.tokens; ++t) {
+      of_tokens.push_back(rank_of(s, t, group_.size()));
+      if (s.wants(t)) of_wanted.push_back(of_tokens.back());
+    }
+  }
+  StackTokens tokens = lists.tokens(like, type, context);
+  const ops::DividedRows all = ops::divided_rows(of_tokens, group_, context),
                          wanted = ops::divided_rows(of_wanted, group_, context);
   const auto division = [&](const ops::DividedRows& queries) {
-    return std::make_shared<ops::AttentionDivision>(ops::AttentionDivision{group_, queries, tokens});
+    return std::make_shared<ops::AttentionDivision>(ops::AttentionDivision{group_, queries, all});
   };
-  shared_.all.division = division(tokens), shared_.wanted.division = division(wanted);
+  tokens.all.division = division(all), tokens.wanted.division = division(wanted);
+  return tokens;
+}
+
+// The tokens of all ranks of the tensor group, in their order.
+void SharedSamples::join(const std::vector<Samples>& shared, const StackTokens& like, DType type,
+                         const Context& context) {
+  Samples all;
+  std::vector<std::int64_t> tokens, wanted;  // of each rank
+  for (const Samples& of_rank : shared) {
+    std::int64_t of_tokens = 0, of_wanted = 0;
+    for (const StackSample& s : of_rank) {
+      for (std::int64_t t = 0; t < s.tokens; ++t) {
+        of_tokens += has(s, t) ? 1 : 0;
+        of_wanted += has(s, t) && s.wants(t) ? 1 : 0;
+      }
+    }
+    tokens.push_back(of_tokens), wanted.push_back(of_wanted);
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
+  }
+  joined_ = GroupBatch{.tokens = tokens_of(all, like, type, context),
+                       .every_layer = {&context.groups->tensor, tokens, tokens, {}},
+                       .last_layer = {&context.groups->tensor, tokens, tokens, {}}};
+  if (like.wanted.rows.defined())
+    joined_->last_layer = {&context.groups->tensor, tokens, wanted, shared_.wanted.rows};
 }
 
 // The rows of this rank's samples, and of their results.
-void SharedSamples::take_apart(const std::vector<StackSample>& mine, const Context& context) {
+void SharedSamples::take_apart(const Samples& mine, const Context& context) {
   std::vector<std::int32_t> alone, alone_result, returned_result;
   std::vector<std::vector<std::int32_t>> given(given_.to.size());
   for (const StackSample& s : mine) {
@@ -118,14 +177,14 @@ void SharedSamples::take_apart(const std::vector<StackSample>& mine, const Conte
 }
 
 Variable SharedSamples::compute(Tape& tape, const Variable& x, const Layers& layers) const {
-  const Variable alone = layers(ops::gather_rows(tape, x, alone_rows_), alone_);
+  const Variable alone = layers(ops::gather_rows(tape, x, alone_rows_), alone_, nullptr);
   const auto sent = [&](const Variable& rows, const Counts& counts) {
     Variable received = ops::exchange_rows(tape, rows, counts.to, counts.from, group_);
     ops::forget_value(rows, tape.context());
     return received;
   };
   const Variable given = sent(ops::gather_rows(tape, x, given_rows_), given_);
-  const Variable returned = sent(layers(given, shared_), returned_);
+  const Variable returned = sent(layers(given, shared_, joined_ ? &*joined_ : nullptr), returned_);
   return ops::gather_sum(tape, {{alone, alone_result_}, {returned, returned_result_}}, {});
 }
 

@@ -1,7 +1,8 @@
 // Long samples, whose tokens the ranks of a context group share while layers compute them. Each sample has
 // one owner, the rank whose batch it is in: it looks the sample's rows up and has the outputs, the loss and
 // the gradients of rows. Before the layers every rank of the group gets some of the tokens; behind them the
-// owner gets the wanted ones back.
+// owner gets the wanted ones back. Where ranks share heads too, the ranks of a tensor group compute the
+// tokens that they have of the long samples of all their context groups together.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "hstu/model/group_batch.h"
 #include "hstu/model/stack_samples.h"
 
 namespace hstu {
@@ -20,26 +22,37 @@ class SharedSamples {
   // join. None where no such rank has a long sample, and in passes that continue earlier tokens.
   static std::optional<SharedSamples> find(const Context& context, const StackTokens& tokens, DType type);
 
-  using Layers = std::function<Variable(const Variable& x, const StackTokens& tokens)>;
+  // `group`: the same tokens with those of the others of a tensor group; null: the layers find out.
+  using Layers =
+      std::function<Variable(const Variable& x, const StackTokens& tokens, const GroupBatch* group)>;
   // (n, D) of the wanted tokens, from x (T, D): `layers` compute this rank's other samples, and then the
   // tokens of long ones that this rank has, together with the other ranks.
   Variable compute(Tape& tape, const Variable& x, const Layers& layers) const;
 
  private:
-  // mine: samples of this rank, whose lists `tokens` has; shared: the long ones of the group.
-  SharedSamples(const Context& context, const StackTokens& tokens, DType type,
-                const std::vector<StackSample>& mine, const std::vector<StackSample>& shared);
+  using Samples = std::vector<StackSample>;
+
+  // mine: samples of this rank, whose lists `tokens` has; shared: the long ones of the context group of each
+  // rank of the tensor group.
+  SharedSamples(const Context& context, const StackTokens& tokens, DType type, const Samples& mine,
+                const std::vector<Samples>& shared);
 
   struct Counts {
     std::vector<std::int64_t> to, from;  // (ranks) rows to each rank, and from it
   };
 
-  void divide(const std::vector<StackSample>& shared, const Context& context);
-  void take_apart(const std::vector<StackSample>& mine, const Context& context);
+  bool has(const StackSample& sample, std::int64_t token) const;
+  void count_moves(const Samples& shared);
+  // Of some long samples, as the ranks of the group share them.
+  StackTokens tokens_of(const Samples& samples, const StackTokens& like, DType type,
+                        const Context& context) const;
+  void join(const std::vector<Samples>& shared, const StackTokens& like, DType type, const Context& context);
+  void take_apart(const Samples& mine, const Context& context);
 
-  Group group_;
+  Group group_, tensor_;
   std::int64_t above_;
   StackTokens alone_, shared_;
+  std::optional<GroupBatch> joined_;       // shared_ of all ranks of the tensor group; none: there is one
   Tensor alone_rows_, given_rows_;         // i32: rows of x that stay, and those for one rank after another
   Counts given_, returned_;                // tokens before the layers, wanted ones behind them
   Tensor alone_result_, returned_result_;  // (n) i32: the row of each result; -1: it is among the others
