@@ -57,6 +57,20 @@ TEST(Suite, AnExperimentHasTheBasesKeysAndItsOwn) {
   EXPECT_EQ(scale_text(plain), "1 of 8 GPUs") << "no size has a scale";
 }
 
+TEST(Suite, LeavesOutWhatNeedsMoreRanks) {
+  const Path file = Path(HSTU_SOURCE_DIR) / "configs/suites/nvidia-e2e.toml";
+  const auto names = [](const Suite& suite) {
+    std::vector<std::string> list;
+    for (const SuiteExperiment& experiment : suite.experiments) list.push_back(experiment.name);
+    for (const PublishedFigures& figures : suite.published) list.push_back(figures.experiment);
+    return list;
+  };
+  const Suite one = resolve_suite(file, {}, 1), two = resolve_suite(file, {}, 2);
+  EXPECT_THAT(names(one), Not(::testing::Contains("pr340_tensor")));
+  EXPECT_THAT(scale_text(one), HasSubstr("need more ranks: pr340_tensor"));
+  EXPECT_THAT(names(two), ::testing::Contains("pr340_tensor").Times(2));
+}
+
 TEST(Suite, TheResolvedSuiteReadsBackToItself) {
   const Path file = suite_of(std::string(kBase) + kTwo);
   const std::string text = to_toml(resolve_suite(file, {}, 2));

@@ -27,12 +27,14 @@ void describe(ConfigFields& f, SuiteBase& o) {
   f.field("warmup_lines", o.warmup_lines, "train lines that figures leave out", rule::at_least(0));
   f.field("epoch_samples", o.epoch_samples, "samples of an epoch, for days per epoch; 0: the run's own",
           rule::at_least(0));
+  f.field("left_out", o.left_out, "of a resolved suite: experiments that need more ranks");
 }
 
 void describe(ConfigFields& f, SuiteExperiment& o) {
   f.field("name", o.name, "of its run's folder", rule::required());
   f.field("about", o.about, "what it is, and what differs from the published one");
   f.field("ranks", o.ranks, "0: the base's", rule::at_least(0));
+  f.field("least_ranks", o.least_ranks, "with fewer, it is left out", rule::at_least(1));
   f.field("set", o.set, "keys that it changes");
 }
 
@@ -102,6 +104,17 @@ void check_suite(const Suite& suite, const Path& file) {
     fail_usage("{}: data.generate and data.prepare go together: set both or none", file.string());
 }
 
+// With their published figures.
+void leave_out_larger(Suite& suite) {
+  std::erase_if(suite.experiments, [&](const SuiteExperiment& experiment) {
+    if (experiment.ranks >= experiment.least_ranks) return false;
+    suite.base.left_out.push_back(experiment.name);
+    std::erase_if(suite.published,
+                  [&](const PublishedFigures& figures) { return figures.experiment == experiment.name; });
+    return true;
+  });
+}
+
 bool is_wanted(const Suite& suite, const std::vector<std::string>& only, const std::string& name) {
   std::vector<std::string> names;
   for (const SuiteExperiment& experiment : suite.experiments) names.push_back(experiment.name);
@@ -160,6 +173,7 @@ Suite resolve_suite(const Path& file, const SuiteWords& words, std::int64_t gpus
     experiment.set.insert(experiment.set.end(), words.set.begin(), words.set.end());
     resolve(experiment.set, experiment.ranks, base.scale);
   }
+  leave_out_larger(suite);
   return suite;
 }
 
@@ -192,6 +206,9 @@ std::string scale_text(const Suite& suite) {
   if (base.scale != 1)
     text += fmt::format("{}sizes with a scale are {:.4g} of the published ones", text.empty() ? "" : "; ",
                         base.scale);
+  if (!base.left_out.empty())
+    text += fmt::format("{}left out, because they need more ranks: {}", text.empty() ? "" : "; ",
+                        fmt::join(base.left_out, ", "));
   return text;
 }
 

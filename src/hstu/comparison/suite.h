@@ -25,11 +25,13 @@ struct SuiteBase {
   std::string profile = {};
   std::int64_t warmup_lines = 1;
   std::int64_t epoch_samples = 0;
+  std::vector<std::string> left_out = {};  // of a resolved suite: experiments that need more ranks
 };
 
 struct SuiteExperiment {
   std::string name, about;
   std::int64_t ranks = 0;  // 0: the base's
+  std::int64_t least_ranks = 1;
   std::vector<std::string> set;
 };
 
@@ -56,7 +58,8 @@ struct SuiteWords {
 };
 
 // The suite of the file for a machine of `gpus` GPUs: ranks, scale and every {..} have their values, and each
-// experiment has all keys that are set. UsageError for what is no suite.
+// experiment has all keys that are set; those that need more ranks are left out. UsageError for what is no
+// suite.
 Suite resolve_suite(const Path& file, const SuiteWords& words, std::int64_t gpus);
 
 // {32*ranks}, {50_000_000*scale}, {640/2}: products and quotients of numbers and these two names, rounded to
@@ -69,7 +72,7 @@ std::string with_sizes(const std::string& text, std::int64_t ranks, double scale
 std::vector<PlannedRun> plan_suite(const Suite& suite, const Path& dataset,
                                    const std::vector<std::string>& only = {});
 
-// A sentence about what is smaller than published; "": nothing.
+// A sentence about what is smaller than published, or left out; "": nothing.
 std::string scale_text(const Suite& suite);
 
 }  // namespace hstu
