@@ -95,6 +95,7 @@ class AttentionDivisionTest : public ::testing::Test {
 
   static Values compute(const std::vector<Tensor>& operands, AttentionShape shape) {
     std::vector<Variable> v;
+    v.reserve(operands.size());
     for (const Tensor& operand : operands) v.emplace_back(operand.copy());
     if (operands.size() > 4) shape.bias.position_table = v[4], shape.bias.time_table = v[5];
     Tape tape;

@@ -16,7 +16,7 @@ HstuStack::HstuStack(ParameterSet& set, const std::string& prefix, const HstuSta
     thresholds_ = &set.add_constant(Tensor::from({buckets}, log_time_thresholds(buckets)));
 }
 
-Variable HstuStack::operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted,
+Variable HstuStack::operator()(Tape& tape, const Variable& x, const StackRows& all, const StackRows& wanted,
                                double scale, const Draws& draws, std::uint64_t first_place,
                                const StackMask& mask) const {
   const StackTokens tokens{all, wanted, mask, scale};

@@ -60,8 +60,9 @@ class HstuStack {
   // the tensor group in Context::groups call it together, each with samples of its own, or none. Where these
   // have context groups, their ranks compute long samples together (shared_samples.h) and all call it
   // together.
-  Variable operator()(Tape& tape, Variable x, const StackRows& all, const StackRows& wanted, double scale,
-                      const Draws& draws, std::uint64_t first_place, const StackMask& mask = {}) const;
+  Variable operator()(Tape& tape, const Variable& x, const StackRows& all, const StackRows& wanted,
+                      double scale, const Draws& draws, std::uint64_t first_place,
+                      const StackMask& mask = {}) const;
 
   const HstuStackConfig& config() const { return config_; }
 

@@ -60,6 +60,7 @@ std::optional<SharedSamples> SharedSamples::find(const Context& context, const S
   // The layers of a tensor group's ranks exchange too: all of them make this pass, or none does.
   const std::vector<std::vector<std::int64_t>> messages = messages_of(context.groups->tensor, message);
   std::vector<Samples> shared;
+  shared.reserve(messages.size());
   for (const std::vector<std::int64_t>& of_rank : messages)
     shared.push_back(samples_in(of_rank, StackForm(tokens)));
   if (std::ranges::all_of(shared, [](const Samples& samples) { return samples.empty(); }))
