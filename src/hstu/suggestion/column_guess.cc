@@ -101,9 +101,16 @@ bool measures(const ColumnSummary& column) {
          (name_score(column.name, kTimeWords) > 0 && !is_named_id(column));
 }
 
+// As doubles, the largest integers are 2^63, which no integer is; they are no times.
+std::optional<FittingUnit> unit_of_largest(const ColumnSummary& column) {
+  constexpr double kEnd = 0x1p63;
+  const bool is_integer = column.max >= -kEnd && column.max < kEnd;
+  return is_integer ? fitting_unit(static_cast<std::int64_t>(column.max)) : std::nullopt;
+}
+
 bool looks_like_a_time(const ColumnSummary& column) {
-  return column.kind == Kind::kSeconds || (column.kind == Kind::kInteger && !is_named_id(column) &&
-                                           fitting_unit(static_cast<std::int64_t>(column.max)).has_value());
+  return column.kind == Kind::kSeconds ||
+         (column.kind == Kind::kInteger && !is_named_id(column) && unit_of_largest(column).has_value());
 }
 
 // Many values: ids rather than ratings, ages or categories.
@@ -228,7 +235,7 @@ std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns)
     const bool number =
         c.kind == Kind::kInteger || (c.kind == Kind::kReal && name > 0 && c.max < kLargestExact);
     if (!number || is_named_id(c)) return 0;
-    return name + (fitting_unit(static_cast<std::int64_t>(c.max)) ? kFits : 0);
+    return name + (unit_of_largest(c) ? kFits : 0);
   });
   if (column == nullptr) return std::nullopt;
   GuessedTime time;
@@ -237,7 +244,7 @@ std::optional<GuessedTime> guess_time(const std::vector<ColumnSummary>& columns)
     time.reason = fmt::format("its type {} is a time", column->type_name);
     return time;
   }
-  const auto fitting = fitting_unit(static_cast<std::int64_t>(column->max));
+  const auto fitting = unit_of_largest(*column);
   if (fitting) time.unit = fitting->unit;
   time.relative = !fitting;
   time.reason = fitting
