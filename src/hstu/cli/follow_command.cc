@@ -109,6 +109,7 @@ class Follower {
 
   static std::vector<std::string> names_of(const std::map<std::string, std::int64_t>& files) {
     std::vector<std::string> names;
+    names.reserve(files.size());
     for (const auto& [name, bytes] : files) names.push_back(name);
     return names;
   }

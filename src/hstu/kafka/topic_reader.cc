@@ -72,7 +72,7 @@ class TopicReader {
         fail_usage("--set {}={}: {}", key, value, text);
     rd_kafka_t* const consumer = k_.create(RD_KAFKA_CONSUMER, conf.get(), text, sizeof text);
     check(consumer != nullptr, "Kafka: {}", text);
-    conf.release();  // it is the consumer's
+    static_cast<void>(conf.release());  // it is the consumer's
     k_.poll_set_consumer(consumer);
     return {consumer, k_.destroy};
   }
