@@ -214,6 +214,22 @@ json without_rows(json identity) {
   return identity;
 }
 
+// Ids without a row have the same values as where the table was saved. Throws Error if that one has more ids.
+void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
+  const json& description = saved.description();
+  const json& rows = description.at("rows");
+  const json first = description.value("first_rows", rows);
+  const std::string where =
+      fmt::format("{}: embedding table {}", saved.folder().string(), table.config().name);
+  const auto is_size = [](const json& size) { return size.is_number_integer() && size > 0; };
+  check(is_size(rows) && is_size(first) && first <= rows,
+        "{}: expected first_rows from 1 to rows, found {} and {}", where, first.dump(), rows.dump());
+  check(rows <= table.config().rows,
+        "{}: the checkpoint has {} ids, the configuration {}: a table may get more ids, not fewer", where,
+        rows.dump(), table.config().rows);
+  table.set_first_size(first.get<std::int64_t>());
+}
+
 void load(EmbeddingTable& table, const SectionReader& reader) {
   const json expected = without_rows(identity(table)),
              found = without_rows(identity_of(reader.description()));
@@ -233,21 +249,6 @@ json to_json(const RowCounts& counts) {
   return {{"inserted", counts.inserted}, {"admitted", counts.admitted}, {"refused", counts.refused},
           {"evicted", counts.evicted},   {"expired", counts.expired},   {"hits", counts.hits},
           {"misses", counts.misses}};
-}
-
-void take_first_size(EmbeddingTable& table, const SavedTable& saved) {
-  const json& description = saved.description();
-  const json& rows = description.at("rows");
-  const json first = description.value("first_rows", rows);
-  const std::string where =
-      fmt::format("{}: embedding table {}", saved.folder().string(), table.config().name);
-  const auto is_size = [](const json& size) { return size.is_number_integer() && size > 0; };
-  check(is_size(rows) && is_size(first) && first <= rows,
-        "{}: expected first_rows from 1 to rows, found {} and {}", where, first.dump(), rows.dump());
-  check(rows <= table.config().rows,
-        "{}: the checkpoint has {} ids, the configuration {}: a table may get more ids, not fewer", where,
-        rows.dump(), table.config().rows);
-  table.set_first_size(first.get<std::int64_t>());
 }
 
 namespace {

@@ -12,10 +12,6 @@ namespace hstu {
 
 nlohmann::json to_json(const RowCounts& counts);
 
-// A table without rows: EmbeddingTable::set_first_size() with that of the saved one, so that ids without a
-// row have the same values. Throws Error if the saved one has more ids.
-void take_first_size(EmbeddingTable& table, const SavedTable& saved);
-
 // Adds the rows in the table's range to a table without rows, with their optimizer's state or with one of
 // zeros. The changes of `saved`, if it has some, are those after a begin_changes().
 void restore_rows(EmbeddingTable& table, const SavedTable& saved, bool with_state);
