@@ -92,6 +92,7 @@ GroupBatch gather_batch(const Group& group, const StackTokens& mine, std::int64_
                         const Context& context) {
   const auto& [all, wanted, mask, scale] = mine;
   require(mask.keys == nullptr, "keys of earlier tokens with heads that ranks share");
+  require(!mask.sample_scale.defined(), "samples of one rank have one scale");
   const bool some = wanted.rows.defined();  // else all are wanted
   const Counts counts = counts_of(
       group,
