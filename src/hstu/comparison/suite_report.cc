@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "hstu/base/csv_text.h"
 #include "hstu/base/text.h"
 #include "hstu/report/bars.h"
 
@@ -25,14 +26,6 @@ std::string markdown(const std::vector<Cells>& rows) {
     text += " |\n";
   }
   return text;
-}
-
-// A quoted cell where it has to be.
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 BarChart chart_of(const std::string& title, std::span<const SuiteFigures> figures, const char* form,
@@ -170,7 +163,7 @@ std::string suite_csv(std::span<const SuiteFigures> figures) {
     return value ? fmt::format("{:.6g}", *value) : std::string();
   };
   for (const SuiteFigures& f : figures) {
-    text += fmt::format("{},{},{},{},{}", f.name, csv_cell(f.state), csv_cell(f.device), f.ranks, f.steps);
+    text += fmt::format("{},{},{},{},{}", f.name, csv_field(f.state), csv_field(f.device), f.ranks, f.steps);
     for (const std::optional<double>& value :
          {std::optional(f.step_ms), f.tflops, f.median_tflops, f.best_tflops, f.mfu, f.median_mfu, f.best_mfu,
           std::optional(f.tokens_per_s), std::optional(f.samples_per_s), std::optional(f.memory_gib),

@@ -1,21 +1,15 @@
 #include "hstu/kafka/message_text.h"
 
+#include "hstu/base/csv_text.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json.h"
 
 namespace hstu {
 namespace {
 
-std::string quoted(const std::string& value) {
-  if (value.find_first_of(",\"\r\n") == std::string::npos) return value;
-  std::string text = "\"";
-  for (const char c : value) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return text + '"';
-}
-
 std::string field_of(const Json& value, const std::string& name) {
   if (value.is_null()) return "";
-  if (value.is_string()) return quoted(value.get<std::string>());
+  if (value.is_string()) return csv_field(value.get<std::string>());
   check(value.is_primitive(), "\"{}\": expected a number, a text or null, found {}", name, value.type_name());
   return value.dump();
 }
@@ -46,7 +40,7 @@ std::string csv_of_line(std::string_view text) {
 
 std::string csv_header(const std::vector<std::string>& columns) {
   std::string line;
-  for (const std::string& column : columns) line += (line.empty() ? "" : ",") + quoted(column);
+  for (const std::string& column : columns) line += (line.empty() ? "" : ",") + csv_field(column);
   return line;
 }
 
