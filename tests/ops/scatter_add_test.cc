@@ -62,6 +62,8 @@ const std::vector<std::vector<SumByRow>> kCalls = {
      {0, 50, 24, row_of::none},
      {100, 3072, 24, row_of::none},
      {100, 3073, 24, row_of::none, true}},
+    // No rows: a rank that has only samples that it shares with others.
+    {{9000, 0, 32, row_of::none}, {10, 0, 32, row_of::none}},
     // More tokens than threads of a block by one; rows that end between two blocks' shares.
     {{513, 97, 24, row_of::scattered<97>},
      {2049, 33, 33, row_of::scattered<33>, true},

@@ -272,7 +272,7 @@ template <typename T, typename Out>
 void scatter_add(std::span<const ScatterAdd<T, Out>> all, CudaStream stream) {
   FewTokenSums<T, Out> few(stream);
   for (const ScatterAdd<T, Out>& p : all) {
-    if (p.drows.to == nullptr || p.width == 0) continue;
+    if (p.drows.to == nullptr || p.width == 0 || p.count == 0) continue;
     check_counts(p.tokens, p.count);
     const TokenBlocks blocks = token_blocks<Native<T>>(p.count, p.width);
     if (p.tokens > 0 && are_few_tokens(p.tokens, blocks)) {
