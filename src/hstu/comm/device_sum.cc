@@ -24,7 +24,7 @@ void all_reduce_sum(T* values, std::int64_t n, DeviceTransport& ranks, MemoryPoo
     receives.push_back(message(r, terms + r * mine, mine));
   }
   ranks.exchange(sends, receives, memory.stream());
-  sum_terms<T>(terms, ranks.size(), mine, values + first(me), memory.stream());
+  sum_terms<T>(terms, ranks.size(), mine, nullptr, values + first(me), memory.stream());
 
   sends.clear();
   receives.clear();

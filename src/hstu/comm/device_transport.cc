@@ -41,6 +41,11 @@ std::unique_ptr<DeviceTransport> view_of(DeviceTransport& all, const Communicato
   return std::make_unique<TransportView>(all, group);
 }
 
+const Stream& DeviceTransport::beside(Device device) {
+  if (!beside_) beside_.emplace(device);
+  return *beside_;
+}
+
 void DeviceTransport::exchange(std::span<const DeviceMessage> sends, std::span<const DeviceMessage> receives,
                                const Stream& stream) {
   std::vector<DeviceMessage> to_others, from_others, to_itself, from_itself;

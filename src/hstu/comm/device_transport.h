@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,10 @@ class DeviceTransport {
   // exchanges all ranks of the group put into the same order with those of this transport.
   virtual std::unique_ptr<DeviceTransport> part(Communicator& group) = 0;
 
+  // For exchanges beside the work of another stream of `device`, this rank's. Made when it is first asked
+  // for.
+  const Stream& beside(Device device);
+
   // Is told of the following exchanges; null: nobody.
   void set_trace(ExchangeTrace* trace) { trace_ = trace; }
 
@@ -66,6 +71,7 @@ class DeviceTransport {
  private:
   ExchangeTrace* trace_ = nullptr;
   std::int64_t begun_ = 0;
+  std::optional<Stream> beside_;
 };
 
 // Through NCCL, which is loaded when it is first needed: libnccl.so.2 from the places where the system looks

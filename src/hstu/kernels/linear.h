@@ -44,10 +44,10 @@ struct LinearBackward {
   const T* dy = nullptr;                    // (M, N), of y
   // x is relu of what dx is the gradient of: where x is 0, dx is 0, and was before if it is added to.
   bool x_is_relu = false;
-  Gradient<T> dx;                    // (M, K)
-  Gradient<Accumulator<T>> dweight;  // (K, weight_columns): 0 in unused columns
-  Gradient<Accumulator<T>> dbias;    // (weight_columns) likewise
-  Gradient<T> dresidual = {};        // (M, N), written after dx
+  Gradient<T> dx = {};                    // (M, K)
+  Gradient<Accumulator<T>> dweight = {};  // (K, weight_columns): 0 in unused columns
+  Gradient<Accumulator<T>> dbias = {};    // (weight_columns) likewise
+  Gradient<T> dresidual = {};             // (M, N), written after dx
 };
 
 template <typename T>

@@ -1,5 +1,6 @@
 #include "hstu/model/hstu_layer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hstu/model/stages.h"
@@ -8,6 +9,7 @@
 #include "hstu/ops/exchange.h"
 #include "hstu/ops/gate.h"
 #include "hstu/ops/gather_sum.h"
+#include "hstu/ops/linear_of_ranks.h"
 
 namespace hstu {
 namespace {
@@ -70,18 +72,19 @@ Variable HstuLayer::compute(Tape& tape, const Variable& x, const Tensor& queries
   StageRange stage(tape, kNormUvqkStage);
   const Variable weight = ops::weight(tape, uvqk_, x.value().dtype());
   const Variable own = input_norm_(tape, x);
-  const Variable z =
-      ranks.group != nullptr ? ops::all_gather_rows(tape, own, ranks.given, *ranks.group) : own;  // (T, D)
-  const Variable zq = queries.defined() ? ops::gather_rows(tape, z, queries) : z;                 // (Tq, D)
+  Variable z = own;  // (T, D)
   // The weight's columns are [U, V, Q, K]. Where every token is a query, one product has them all.
   const std::int64_t w = uvqk_.value.cols() / 4;
   Projected uq, vk;
   std::int64_t v_at = 0, q_at = w, k_at = w;
   if (queries.defined()) {
+    if (ranks.group != nullptr) z = ops::all_gather_rows(tape, own, ranks.given, *ranks.group);
+    const Variable zq = ops::gather_rows(tape, z, queries);          // (Tq, D)
     uq = project(tape, zq, weight, {{0, w}, {2 * w, 3 * w}}, w);     // (Tq, 2 w)
     vk = project(tape, z, weight, {{w, 2 * w}, {3 * w, 4 * w}}, 0);  // (T, 2 w)
   } else {
-    uq = vk = project(tape, z, weight, {{0, 4 * w}}, w);  // (T, 4 w)
+    uq = vk = ranks.group != nullptr ? project_all(tape, own, weight, ranks, z)
+                                     : project(tape, z, weight, {{0, 4 * w}}, w);  // (T, 4 w)
     v_at = w, q_at = 2 * w, k_at = 3 * w;
   }
   stage.next(kAttentionStage);
@@ -113,12 +116,12 @@ Variable HstuLayer::output(Tape& tape, const Variable& gated, const Variable& x,
 // The same of the tokens of all ranks, by the rows of the projection that this rank has: this rank's tokens.
 Variable HstuLayer::output_of_ranks(Tape& tape, const Variable& gated, const Variable& x,
                                     const GroupRows& ranks) const {
-  const Variable terms =
-      ops::linear(tape, gated, ops::weight(tape, output_, x.value().dtype()), Variable());  // (Tq, D)
-  Variable y = ops::reduce_scatter_rows(tape, terms, ranks.returned, *ranks.group);
-  if (output_bias_ != nullptr) y = add_row(tape, y, *output_bias_);
-  if (!config_.residual) return y;
-  return ops::add(tape, y, ranks.own_queries.defined() ? ops::gather_rows(tape, x, ranks.own_queries) : x);
+  Variable residual;
+  if (config_.residual)
+    residual = ranks.own_queries.defined() ? ops::gather_rows(tape, x, ranks.own_queries) : x;
+  const Variable y = ops::scattered_linear(tape, gated, ops::weight(tape, output_, x.value().dtype()),
+                                           ranks.returned, *ranks.group, residual);
+  return output_bias_ != nullptr ? add_row(tape, y, *output_bias_) : y;
 }
 
 ops::AttentionShape HstuLayer::with_own_heads(ops::AttentionShape shape) const {
@@ -135,6 +138,16 @@ HstuLayer::Projected HstuLayer::project(Tape& tape, const Variable& z, const Var
     return {ops::linear_columns(tape, z, weight, bias, columns), {}, 0};
   const auto [y, activated] = ops::linear_silu(tape, z, weight, bias, columns, activated_from);
   return {y, activated, activated_from};
+}
+
+// U, V, Q, K of the tokens z of all ranks, from this rank's: (T, 4 w).
+HstuLayer::Projected HstuLayer::project_all(Tape& tape, const Variable& own, const Variable& weight,
+                                            const GroupRows& ranks, Variable& z) const {
+  const std::int64_t w = weight.cols() / 4, activated_from = config_.gate == ops::GateForm::concat ? -1 : w;
+  const auto [product, all] = ops::linear_of_gathered(tape, own, ranks.given, *ranks.group, weight,
+                                                      variable_of(uvqk_bias_), {{0, 4 * w}}, activated_from);
+  z = all;
+  return {product.y, product.activated, std::max<std::int64_t>(0, activated_from)};
 }
 
 ops::Columns HstuLayer::Projected::operand(std::int64_t first, std::int64_t width) const {

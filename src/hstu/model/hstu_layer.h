@@ -68,6 +68,8 @@ class HstuLayer {
   Variable output(Tape& tape, const Variable& gated, const Variable& x, const Tensor& queries) const;
   Variable output_of_ranks(Tape& tape, const Variable& gated, const Variable& x,
                            const GroupRows& ranks) const;
+  Projected project_all(Tape& tape, const Variable& own, const Variable& weight, const GroupRows& ranks,
+                        Variable& z) const;
   ops::AttentionShape with_own_heads(ops::AttentionShape shape) const;
   Projected project(Tape& tape, const Variable& z, const Variable& weight,
                     const std::vector<ColumnRange>& columns, std::int64_t activated_from) const;

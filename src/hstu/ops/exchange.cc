@@ -65,7 +65,7 @@ Tensor scattered_sum(const Tensor& x, const Rows& rows, const Context& context) 
   exchange(x, rows.of_ranks, terms, received, *rows.group, context);
   Tensor y = Tensor::empty({rows.mine(), x.cols()}, x.dtype(), context);
   if (context.memory->dry() == nullptr)
-    sum_terms(terms.data<T>(), ranks, y.size(), y.mutable_data<T>(), context.stream);
+    sum_terms<T>(terms.data<T>(), ranks, y.size(), nullptr, y.mutable_data<T>(), context.stream);
   return y;
 }
 
@@ -135,7 +135,7 @@ Tensor summed_over_ranks(const Tensor& x, const Group& group, const Context& con
   Tensor y = Tensor::empty(x.shape(), x.dtype(), context);
   if (context.memory->dry() != nullptr) return y;
   with_float_type(x.dtype(), [&]<typename T>() {
-    sum_terms(terms.data<T>(), group.size(), y.size(), y.mutable_data<T>(), context.stream);
+    sum_terms<T>(terms.data<T>(), group.size(), y.size(), nullptr, y.mutable_data<T>(), context.stream);
   });
   return y;
 }

@@ -1,34 +1,94 @@
 #include "hstu/ops/exchange_bytes.h"
 
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "hstu/base/error.h"
 
 namespace hstu::ops {
+namespace {
 
-void exchange_bytes(Tensor from, std::span<const std::int64_t> sent, Tensor to,
-                    std::span<const std::int64_t> received, const Group& group, const Context& context) {
-  if (context.memory->dry() != nullptr) return;
-  if (group.device != nullptr) {
-    std::vector<DeviceMessage> sends, receives;
-    std::byte *next = from.mutable_raw(), *place = to.mutable_raw();
-    for (int r = 0; r < group.size(); ++r) {
-      const auto i = static_cast<std::size_t>(r);
-      sends.push_back({r, next, sent.empty() ? static_cast<std::int64_t>(from.bytes()) : sent[i]});
-      receives.push_back({r, place, received[i]});
-      if (!sent.empty()) next += sent[i];
-      place += received[i];
-    }
-    return group.device->exchange(sends, receives, context.stream);
+using Bytes = std::span<const std::int64_t>;
+
+std::int64_t offset_of(Bytes bytes, int rank) {
+  return std::accumulate(bytes.begin(), bytes.begin() + rank, std::int64_t{0});
+}
+
+// Bytes for each rank (r) at their offsets in a tensor's memory; `skipped` has none.
+std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks, int skipped) {
+  std::vector<DeviceMessage> result;
+  for (int r = 0; r < ranks; ++r) {
+    if (r == skipped) continue;
+    if (bytes.empty())
+      result.push_back({r, tensor.mutable_raw(), static_cast<std::int64_t>(tensor.bytes())});
+    else
+      result.push_back({r, tensor.mutable_raw() + offset_of(bytes, r), bytes[static_cast<std::size_t>(r)]});
   }
+  return result;
+}
+
+// skipped: a rank for which nothing is moved, or -1.
+void exchange(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group, int skipped,
+              const Context& context) {
+  if (context.memory->dry() != nullptr) return;
+  const std::vector<DeviceMessage> sends = messages(from, sent, group.size(), skipped),
+                                   receives = messages(to, received, group.size(), skipped);
+  if (group.device != nullptr) return group.device->exchange(sends, receives, context.stream);
   require(context.device().is_host(), "an exchange on {} of ranks that compute on processors",
           context.device());
-  const std::span<const std::byte> bytes(from.raw(), from.bytes());
-  const std::vector<std::byte> all =
-      sent.empty() ? group.host.all_gather(bytes) : group.host.all_to_all(bytes, sent);
-  require(all.size() == to.bytes(), "an exchange of rows: expected {} bytes, found {}", to.bytes(),
-          all.size());
-  copy_bytes(to.mutable_raw(), all.data(), all.size(), context.stream);
+  std::vector<std::byte> all;
+  if (sent.empty()) {
+    all = group.host.all_gather(std::span<const std::byte>(from.raw(), from.bytes()));
+  } else {
+    std::vector<std::byte> bytes;
+    std::vector<std::int64_t> counts(sent.size(), 0);
+    for (const DeviceMessage& message : sends) {
+      bytes.insert(bytes.end(), message.data, message.data + message.bytes);
+      counts[static_cast<std::size_t>(message.rank)] = message.bytes;
+    }
+    all = group.host.all_to_all(std::span<const std::byte>(bytes), std::span<const std::int64_t>(counts));
+  }
+  const std::byte* next = all.data();
+  for (const DeviceMessage& message : receives) {
+    require(message.bytes <= all.data() + all.size() - next, "an exchange of rows: {} bytes are too few",
+            all.size());
+    copy_bytes(message.data, next, static_cast<std::size_t>(message.bytes), context.stream);
+    next += message.bytes;
+  }
+  require(next == all.data() + all.size(), "an exchange of rows: {} bytes are too many", all.size());
+}
+
+}  // namespace
+
+void exchange_bytes(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group,
+                    const Context& context) {
+  exchange(std::move(from), sent, std::move(to), received, group, -1, context);
+}
+
+void exchange_bytes_of_others(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group,
+                              const Context& context) {
+  exchange(std::move(from), sent, std::move(to), received, group, group.rank(), context);
+}
+
+Stream ExchangeBeside::begin(const Group& group) {
+  if (group.device == nullptr || context_.memory->dry() != nullptr || context_.device().is_host())
+    return context_.stream;
+  const Stream& beside = group.device->beside(context_.device());
+  beside.wait(context_.stream);
+  is_under_way_ = true;
+  return beside;
+}
+
+ExchangeBeside::~ExchangeBeside() {
+  try {
+    finish();
+  } catch (...) {  // only after another error, which ends the run
+  }
+}
+
+void ExchangeBeside::finish() {
+  if (std::exchange(is_under_way_, false)) context_.stream.wait(beside_);
 }
 
 }  // namespace hstu::ops

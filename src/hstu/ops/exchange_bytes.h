@@ -16,4 +16,36 @@ namespace hstu::ops {
 void exchange_bytes(Tensor from, std::span<const std::int64_t> sent, Tensor to,
                     std::span<const std::int64_t> received, const Group& group, const Context& context);
 
+// The same, but the bytes for this rank itself are neither read in `from` nor written in `to`.
+void exchange_bytes_of_others(Tensor from, std::span<const std::int64_t> sent, Tensor to,
+                              std::span<const std::int64_t> received, const Group& group,
+                              const Context& context);
+
+// An exchange beside what is put on the context's stream until finish(), which may neither write what is sent
+// nor touch what is received. On processors all of it happens in the constructor.
+class ExchangeBeside {
+ public:
+  // exchange(context): one of the functions above, with a stream of its own.
+  template <typename Exchange>
+  ExchangeBeside(const Group& group, const Context& context, const Exchange& exchange)
+      : context_(context), beside_(begin(group)) {
+    Context other = context;
+    other.stream = beside_;
+    exchange(other);
+  }
+  ~ExchangeBeside();
+  ExchangeBeside(const ExchangeBeside&) = delete;
+  ExchangeBeside& operator=(const ExchangeBeside&) = delete;
+
+  // What is put on the context's stream from now on finds complete what is received.
+  void finish();
+
+ private:
+  Stream begin(const Group& group);
+
+  Context context_;
+  bool is_under_way_ = false;
+  Stream beside_;
+};
+
 }  // namespace hstu::ops

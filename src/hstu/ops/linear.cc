@@ -6,11 +6,6 @@
 namespace hstu::ops {
 namespace {
 
-template <typename T>
-const T* data_or_null(const Variable& variable) {
-  return variable.defined() ? variable.value().data<T>() : nullptr;
-}
-
 Tensor silu_of(const Tensor& x, std::int64_t from, const Context& context) {
   Tensor y = Tensor::empty({x.rows(), x.cols() - from}, x.dtype(), context);
   dispatch<Operation::activation>(context, x.dtype(), [&]<typename T>(auto stream) {
@@ -77,10 +72,7 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
     });
   });
   if (!activate) return {result, {}};
-  if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
-  const Variable silu = Variable::constant(activated);
-  if (result.needs_gradient()) silu.recomputed_by([=] { return silu_of(y, silu_from, context); });
-  return {result, silu};
+  return {result, with_silu(result, activated, silu_from, context)};
 }
 
 void check_columns(const Variable& x, const Variable& weight, const Variable& bias,
@@ -95,6 +87,14 @@ void check_columns(const Variable& x, const Variable& weight, const Variable& bi
 }
 
 }  // namespace
+
+Variable with_silu(const Variable& y, const Tensor& activated, std::int64_t silu_from,
+                   const Context& context) {
+  if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
+  const Variable silu = Variable::constant(activated);
+  if (y.needs_gradient()) silu.recomputed_by([=] { return silu_of(y.value(), silu_from, context); });
+  return silu;
+}
 
 Variable linear(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias) {
   return linear_columns(tape, x, weight, bias, {{0, weight.cols()}});

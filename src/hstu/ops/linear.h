@@ -42,6 +42,10 @@ struct LinearSilu {
 LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
                        const std::vector<ColumnRange>& columns, std::int64_t silu_from);
 
+// For products that have written SiLU of y's columns from `silu_from` on: LinearSilu::activated.
+Variable with_silu(const Variable& y, const Tensor& activated, std::int64_t silu_from,
+                   const Context& context);
+
 // y (M, N) = residual (M, N) + x (M, K) weight (K, N).
 Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual);
 

@@ -40,6 +40,8 @@ enum class Operation {
   reduce_scatter_rows,
   exchange_rows,
   swap_heads,
+  linear_of_gathered,
+  scattered_linear,
   catalogue_softmax,
   sampled_logits,
   sampled_loss,
@@ -71,6 +73,8 @@ inline constexpr Choice<Operation> kOperations[] = {
     {"reduce_scatter_rows", Operation::reduce_scatter_rows},
     {"exchange_rows", Operation::exchange_rows},
     {"swap_heads", Operation::swap_heads},
+    {"linear_of_gathered", Operation::linear_of_gathered},
+    {"scattered_linear", Operation::scattered_linear},
     {"catalogue_softmax", Operation::catalogue_softmax},
     {"sampled_logits", Operation::sampled_logits},
     {"sampled_loss", Operation::sampled_loss},
@@ -130,6 +134,11 @@ void check_devices(const Context& context, const Operands&... operands) {
       check_device(operation, context, operand);
   };
   (check_one(operands), ...);
+}
+
+template <typename T>
+const T* data_or_null(const Variable& variable) {
+  return variable.defined() ? variable.value().data<T>() : nullptr;
 }
 
 // The destination of a backward kernel for the gradient of `variable`; empty if none is needed. Call it in
