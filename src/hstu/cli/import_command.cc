@@ -16,7 +16,7 @@ namespace {
 
 struct ImportWords {
   std::vector<std::string> exports, rows, ids;
-  std::string output;
+  std::string dense, output;
 };
 
 // "item=vectors.npy" -> {"item", "vectors.npy"}
@@ -36,9 +36,10 @@ std::map<std::string, std::string> by_table(const std::vector<std::string>& word
 
 Json run_import(const ImportWords& words) {
   const auto rows = by_table(words.rows, "--rows"), ids = by_table(words.ids, "--ids");
-  if (words.exports.empty() == rows.empty())
-    fail_usage("expected the folders of exports, or --rows and --ids for files of NumPy");
-  if (rows.empty()) return join_exports({words.exports.begin(), words.exports.end()}, words.output);
+  const bool joins = rows.empty() && ids.empty() && words.dense.empty();
+  if (words.exports.empty() == joins)
+    fail_usage("expected the folders of exports, or --rows and --ids for files of NumPy, or --dense");
+  if (joins) return join_exports({words.exports.begin(), words.exports.end()}, words.output);
   std::vector<NpyRows> tables;
   for (const auto& [table, file] : rows) {
     if (!ids.contains(table))
@@ -48,7 +49,7 @@ Json run_import(const ImportWords& words) {
   for (const auto& [table, file] : ids)
     if (!rows.contains(table))
       fail_usage("--ids {}={}: expected --rows {}=FILE beside it", table, file, table);
-  return import_npy(tables, words.output);
+  return import_npy(tables, words.output, words.dense);
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ Json run_import(const ImportWords& words) {
 void add_import_command(CLI::App& app) {
   auto words = std::make_shared<ImportWords>();
   CLI::App* const command =
-      app.add_subcommand("import", "Join exports of table rows, or read rows from NumPy");
+      app.add_subcommand("import", "Join exports of table rows, or read rows and parameters of others");
   command->add_option("EXPORT", words->exports,
                       "folders of hstu export tables: one with every row, then the changes in order");
   command->add_option("--rows", words->rows, "TABLE=FILE.npy: rows (n, D), float32 or float64");
@@ -64,6 +65,8 @@ void add_import_command(CLI::App& app) {
       "--ids", words->ids,
       "TABLE=FILE: their ids (n), .npy of int64 or int32, or a text file with a name on each line, where "
       "the log names users or items by texts");
+  command->add_option("--dense", words->dense,
+                      "dense parameters in F32 under the names of docs/model.md, a safetensors file");
   command->add_option("--output", words->output, "new folder")->required()->type_name("DIR");
   command->footer(
       "The output has every row, as hstu export tables writes them. A run can begin with them:\n"

@@ -13,6 +13,7 @@
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
+#include "hstu/checkpoint/safetensors_dtype.h"
 #include "hstu/checkpoint/verify.h"
 #include "hstu/dataset/names.h"
 #include "hstu/embedding/saved_table.h"
@@ -161,6 +162,25 @@ void write_npy_rows(const Path& folder, const NpyRows& from, CheckpointManifest&
              sorted, [&](std::size_t i) { return std::span(rows).subspan(order[i] * dim, dim); });
 }
 
+// Every tensor of a file of others, under the names of our parameters.
+void write_dense(const Path& folder, const Path& from, CheckpointManifest& manifest) {
+  const SafetensorsFile file(from);
+  for (const TensorSpec& tensor : file.tensors()) {
+    check(tensor.dtype == DType::f32, "{}: tensor \"{}\": expected F32, found {}", from.string(), tensor.name,
+          safetensors_name(tensor.dtype));
+    const auto values = file.values<float>(tensor.name, tensor.shape);
+    check(first_not_finite(values.data(), std::ssize(values)) == std::ssize(values),
+          "{}: tensor \"{}\" has a value that is not finite", from.string(), tensor.name);
+  }
+  SectionWriter writer(folder, "dense", manifest);
+  writer.begin(file.tensors());
+  for (const TensorSpec& tensor : file.tensors()) {
+    const auto values = file.values<float>(tensor.name, tensor.shape);
+    writer.write(values.data(), values.size_bytes());
+  }
+  writer.close();
+}
+
 // The checkpoint of `since`, a step of the run or a folder.
 Checkpoint open_before(const std::string& since, const Path& checkpoints, const Checkpoint& now) {
   const auto step = parse_number<std::int64_t>(since);
@@ -254,13 +274,14 @@ Json join_exports(const std::vector<Path>& exports, const Path& output) {
   return finish(staged, manifest);
 }
 
-Json import_npy(const std::vector<NpyRows>& tables, const Path& output) {
+Json import_npy(const std::vector<NpyRows>& tables, const Path& output, const Path& dense) {
   StagedFolder staged(output);
   CheckpointManifest manifest{.step = 0,
                               .state = {{"reason", "rows from NumPy"}, {"dataset", ""}},
                               .tables = nlohmann::json::array(),
                               .files = {}};
   for (const NpyRows& table : tables) write_npy_rows(staged.path(), table, manifest);
+  if (!dense.empty()) write_dense(staged.path(), dense, manifest);
   return finish(staged, manifest);
 }
 

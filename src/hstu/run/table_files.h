@@ -37,8 +37,9 @@ struct NpyRows {
   std::string table;
   Path rows, ids;
 };
-// Writes them as a whole export, for `hstu train --warm-start`. Throws Error naming file and row if an id is
-// negative or occurs twice, or a value is not finite.
-Json import_npy(const std::vector<NpyRows>& tables, const Path& output);
+// Writes them as a whole export, for `hstu train --warm-start`, with the dense parameters of the safetensors
+// file `dense` (F32, under the names of docs/model.md), or "": none. Throws Error naming file and row or
+// tensor if an id is negative or occurs twice, or a value is not finite.
+Json import_npy(const std::vector<NpyRows>& tables, const Path& output, const Path& dense = {});
 
 }  // namespace hstu
