@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hstu import attention
+    from hstu import attention, convert
     from hstu.commands import Error, call, eval, export, predict, prepare, publish, train
     from hstu.dataset import Dataset, Events, Names
     from hstu.run import Run
@@ -30,15 +30,15 @@ _MODULES = {
     "scorer": ["Request", "Scorer"],
 }
 __all__ = [
-    "Dataset", "Error", "Events", "Names", "Request", "Run", "Scorer", "attention", "call", "eval", "export", "predict",
-    "prepare", "publish", "train",
+    "Dataset", "Error", "Events", "Names", "Request", "Run", "Scorer", "attention", "call", "convert", "eval", "export",
+    "predict", "prepare", "publish", "train",
 ]  # fmt: skip
 
 
 # Modules are imported when they are used: the programs start without NumPy, and PyTorch is asked for by nobody else.
 def __getattr__(name: str) -> Any:
-    if name == "attention":
-        return import_module("hstu.attention")
+    if name in ("attention", "convert"):
+        return import_module(f"hstu.{name}")
     if name == "__version__":
         return import_module("importlib.metadata").version("hstu")
     for module, names in _MODULES.items():
