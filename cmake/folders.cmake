@@ -149,6 +149,12 @@ function(hstu_score_library)
   hstu_shared_library(score score)
 endfunction()
 
+# libhstu_tables.so: include/hstu/tables.h.
+function(hstu_tables_library)
+  target_include_directories(hstu_tables PUBLIC ${PROJECT_SOURCE_DIR}/include)
+  hstu_shared_library(tables tables)
+endfunction()
+
 function(hstu_program name source)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   if(EXISTS ${PROJECT_SOURCE_DIR}/${source})

@@ -3,13 +3,13 @@
 set_target_properties(hstu hstu-prepare PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/hstu")
 install(TARGETS hstu hstu-prepare RUNTIME_DEPENDENCY_SET hstu_libraries RUNTIME DESTINATION bin)
 # For programs in other languages: the libraries and their headers.
-set(HSTU_SHARED_LIBRARIES hstu_score_so)
+set(HSTU_SHARED_LIBRARIES hstu_score_so hstu_tables_so)
 if(TARGET hstu_attention_so)
   list(APPEND HSTU_SHARED_LIBRARIES hstu_attention_so)
 endif()
 set_target_properties(${HSTU_SHARED_LIBRARIES} PROPERTIES INSTALL_RPATH "$ORIGIN/hstu")
 install(TARGETS ${HSTU_SHARED_LIBRARIES} RUNTIME_DEPENDENCY_SET hstu_libraries LIBRARY DESTINATION lib)
-install(FILES include/hstu/score.h include/hstu/attention.h DESTINATION include/hstu)
+install(FILES include/hstu/score.h include/hstu/attention.h include/hstu/tables.h DESTINATION include/hstu)
 add_custom_target(installed DEPENDS hstu hstu-prepare ${HSTU_SHARED_LIBRARIES})  # what `cmake --install` needs
 # Arrow, and what a bare Debian lacks or has in another version: all libraries but glibc's.
 install(RUNTIME_DEPENDENCY_SET hstu_libraries

@@ -22,16 +22,18 @@ if TYPE_CHECKING:
     from hstu.dataset import Dataset, Events, Names
     from hstu.run import Run
     from hstu.scorer import Request, Scorer
+    from hstu.tables import Table
 
 _MODULES = {
     "commands": ["Error", "call", "eval", "export", "predict", "prepare", "publish", "train"],
     "dataset": ["Dataset", "Events", "Names"],
     "run": ["Run"],
     "scorer": ["Request", "Scorer"],
+    "tables": ["Table"],
 }
 __all__ = [
-    "Dataset", "Error", "Events", "Names", "Request", "Run", "Scorer", "attention", "call", "convert", "eval", "export",
-    "predict", "prepare", "publish", "train",
+    "Dataset", "Error", "Events", "Names", "Request", "Run", "Scorer", "Table", "attention", "call", "convert", "eval",
+    "export", "predict", "prepare", "publish", "train",
 ]  # fmt: skip
 
 

@@ -1,0 +1,184 @@
+"""Embedding tables of hstu alone, in the memory of the CPU: rows by 64-bit ids, their optimizer, and limits.
+
+    table = hstu.Table(rows=1 << 40, dim=64, bound=0.05, optimizer="adam", capacity=1_000_000, evict="lru")
+    values = table.lookup(ids)                            # (n, 64)
+    table.update(ids, gradients, learning_rate=0.01)      # a step
+    table.save("table.1")
+
+A row exists from its first update on; until then a lookup gives its initial value, a function of seed, name, id and
+column. docs/tables.md has the limits. `table.module()` is a layer of PyTorch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hstu.tree import load_library
+
+if TYPE_CHECKING:
+    from hstu.tables_torch import TableModule
+
+Array = NDArray[Any]
+PathLike = Union[str, "os.PathLike[str]"]
+_VERSION = 1
+
+
+class Options(ctypes.Structure):
+    """include/hstu/tables.h: hstu_table_options, field by field."""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("rows", ctypes.c_int64), ("dim", ctypes.c_int64),
+        ("seed", ctypes.c_uint64), ("optimizer", ctypes.c_char_p), ("epsilon", ctypes.c_double),
+        ("beta1", ctypes.c_double), ("beta2", ctypes.c_double), ("weight_decay", ctypes.c_double),
+        ("initial", ctypes.c_char_p), ("bound", ctypes.c_double), ("mean", ctypes.c_double),
+        ("deviation", ctypes.c_double), ("value", ctypes.c_double), ("capacity", ctypes.c_int64),
+        ("evict", ctypes.c_char_p), ("half_life", ctypes.c_int64), ("admit_after", ctypes.c_int64),
+        ("ttl", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+_library: ctypes.CDLL | None = None
+
+
+def library() -> ctypes.CDLL:
+    """libhstu_tables of the wheel."""
+    global _library
+    if _library is None:
+        c = load_library("hstu_tables")
+        table, count, array = ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+        for name, result, arguments in [
+            ("tables_version", ctypes.c_int32, []),
+            ("table_error", ctypes.c_char_p, []),
+            ("table_options_init", None, [ctypes.POINTER(Options)]),
+            ("table_open", table, [ctypes.POINTER(Options)]),
+            ("table_close", None, [table]),
+            ("table_lookup", ctypes.c_int32, [table, array, count, array]),
+            ("table_update", ctypes.c_int32, [table, array, count, array, ctypes.c_double, count]),
+            ("table_rows", count, [table]),
+            ("table_state_width", count, [table]),
+            ("table_export", ctypes.c_int32, [table, count, array, array, array, ctypes.POINTER(count)]),
+            ("table_save", ctypes.c_int32, [table, ctypes.c_char_p]),
+            ("table_load", ctypes.c_int32, [table, ctypes.c_char_p]),
+        ]:
+            function = getattr(c, f"hstu_{name}")
+            function.restype, function.argtypes = result, arguments
+        if c.hstu_tables_version() != _VERSION:
+            raise RuntimeError(f"libhstu_tables has version {c.hstu_tables_version()}, this package needs {_VERSION}")
+        _library = c
+    return _library
+
+
+class Table:
+    """A table of rows for the ids 0 to rows - 1, with `dim` values each. Others read zeros and take no gradient.
+
+    options: those of hstu_table_options in include/hstu/tables.h, with its defaults: name, seed, optimizer, epsilon,
+    beta1, beta2, weight_decay, initial, bound, mean, deviation, value, capacity, evict, half_life, admit_after, ttl.
+    Threads may share a table. Raises ValueError for what a table cannot have.
+    """
+
+    def __init__(self, rows: int, dim: int, **options: Any) -> None:
+        self._c = library()
+        settings = Options()
+        self._c.hstu_table_options_init(ctypes.byref(settings))
+        known = [name for name, *_ in Options._fields_[1:]]
+        for name, value in {**options, "rows": rows, "dim": dim}.items():
+            if name not in known:
+                raise TypeError(f"Table: unknown option {name!r}; there are {', '.join(known)}")
+            setattr(settings, name, value.encode() if isinstance(value, str) else value)
+        self.rows, self.dim = rows, dim
+        self._table = self._c.hstu_table_open(ctypes.byref(settings))
+        if not self._table:
+            raise ValueError(self._error())
+
+    def lookup(self, ids: Any) -> Array:
+        """The rows of ids of any shape, which may repeat, or their initial values: (*shape, dim) float32."""
+        ids = _array(ids, np.int64, "ids")
+        values = np.empty((*ids.shape, self.dim), np.float32)
+        self._check(self._c.hstu_table_lookup(self._open(), _place(ids), ids.size, _place(values)))
+        return values
+
+    def update(self, ids: Any, gradients: Any, learning_rate: float, time: int = 0) -> None:
+        """A step: gradients (*shape, dim) of ids are summed by id, rows that are missing are created, each is updated
+        once, and then rows beyond the limits leave. time: seconds of event time, for `ttl`."""
+        ids, gradients = _array(ids, np.int64, "ids"), _array(gradients, np.float32, "gradients")
+        if gradients.shape != (*ids.shape, self.dim):
+            raise ValueError(f"gradients: expected {(*ids.shape, self.dim)} of ids {ids.shape}, found "
+                             f"{gradients.shape}")  # fmt: skip
+        self._check(self._c.hstu_table_update(self._open(), _place(ids), ids.size, _place(gradients),
+                                              learning_rate, time))  # fmt: skip
+
+    def __len__(self) -> int:
+        """Rows that exist."""
+        return int(self._c.hstu_table_rows(self._open()))
+
+    def export(self) -> tuple[Array, Array, Array]:
+        """Every row that exists: ids (n), ascending, values (n, dim), and the optimizer's state (n, its width)."""
+        table, found = self._open(), ctypes.c_int64(-1)
+        width, room = self._c.hstu_table_state_width(table), len(self)
+        while True:
+            ids = np.empty(room, np.int64)
+            values, state = np.empty((room, self.dim), np.float32), np.empty((room, width), np.float32)
+            self._check(self._c.hstu_table_export(table, room, _place(ids), _place(values), _place(state),
+                                                  ctypes.byref(found)))  # fmt: skip
+            if found.value <= room:
+                return ids[: found.value], values[: found.value], state[: found.value]
+            room = found.value  # another thread has added rows
+
+    def save(self, folder: PathLike) -> None:
+        """Writes everything into a new folder: a checkpoint, for load(), `hstu inspect` and --warm-start."""
+        self._check(self._c.hstu_table_save(self._open(), os.fsencode(folder)))
+
+    def load(self, folder: PathLike) -> None:
+        """Takes what save() of a table with the same options wrote, into an empty table; it continues to the bit."""
+        self._check(self._c.hstu_table_load(self._open(), os.fsencode(folder)))
+
+    def module(self) -> TableModule:
+        """A layer of PyTorch that looks up this table, and collects gradients for its step()."""
+        from hstu.tables_torch import TableModule
+
+        return TableModule(self)
+
+    def close(self) -> None:
+        """Frees the rows. No other thread may be using the table."""
+        table, self._table = getattr(self, "_table", None), None
+        if table:
+            self._c.hstu_table_close(table)
+
+    def __enter__(self) -> Table:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    __del__ = close
+
+    def _open(self) -> int:
+        if not self._table:
+            raise ValueError("the table is closed")
+        return int(self._table)
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            raise ValueError(self._error())
+
+    def _error(self) -> str:
+        return str(self._c.hstu_table_error().decode())
+
+
+def _array(x: Any, kind: type, name: str) -> Array:
+    """x in host memory, of NumPy or by DLPack, without a copy where its type and order are right."""
+    if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
+        x = np.from_dlpack(x)
+    array = np.asarray(x)
+    if array.dtype.kind not in ("iu" if kind is np.int64 else "fiu") and array.size > 0:
+        raise ValueError(f"{name}: expected {'integers' if kind is np.int64 else 'numbers'}, found {array.dtype}")
+    return np.ascontiguousarray(array, kind).reshape(array.shape)
+
+
+def _place(array: Array) -> int:
+    return int(array.ctypes.data)

@@ -1,0 +1,155 @@
+"""hstu.Table against plain NumPy, its files, and its layer with this environment's PyTorch."""
+
+import ctypes
+import re
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hstu
+from hstu import convert
+from hstu.tables import Options
+
+try:
+    import torch
+except ImportError:
+    torch = None
+needs_torch = pytest.mark.skipif(torch is None, reason="no PyTorch in this environment")
+GENERATOR = np.random.default_rng(5)
+
+
+def small(**options):
+    return hstu.Table(rows=50, dim=4, name="item", **options)
+
+
+def step_of(n):
+    return GENERATOR.integers(0, 50, n), GENERATOR.standard_normal((n, 4)).astype(np.float32)
+
+
+def test_a_table_is_adagrad_of_its_rows():
+    table = small(optimizer="adagrad", epsilon=1e-3)
+    everything = np.arange(50)
+    rows, sums = table.lookup(everything).astype(float), np.zeros((50, 4))
+    assert len(table) == 0 and np.abs(rows).max() <= 50**-0.5
+    for _ in range(5):
+        ids, gradients = step_of(30)
+        table.update(ids, gradients, learning_rate=0.1)
+        total = np.zeros((50, 4))
+        np.add.at(total, ids, gradients.astype(float))
+        sums += total**2
+        rows -= 0.1 * total / (np.sqrt(sums) + 1e-3)
+    np.testing.assert_allclose(table.lookup(everything), rows, atol=1e-5)
+    ids, values, state = table.export()
+    assert len(table) == len(ids) and values.tobytes() == table.lookup(ids).tobytes()
+    np.testing.assert_allclose(state, sums[ids], rtol=1e-4)
+    shaped = table.lookup(np.array([[3, 3], [-1, 50]]))
+    assert shaped.shape == (2, 2, 4) and (shaped[0, 0] == shaped[0, 1]).all() and not shaped[1].any()
+
+
+def test_a_saved_table_continues_and_is_what_a_warm_start_reads(folder):
+    options = {"optimizer": "adam", "capacity": 15, "evict": "lru", "admit_after": 2}
+    with small(**options) as table, small(**options) as again:
+        for _ in range(4):
+            table.update(*step_of(40), learning_rate=0.1)
+        table.save(folder / "table")
+        again.load(folder / "table")
+        for _ in range(4):
+            ids, gradients = step_of(40)
+            for one in (table, again):
+                one.update(ids, gradients, learning_rate=0.1)
+        for found, expected in zip(again.export(), table.export()):
+            assert found.tobytes() == expected.tobytes()
+        assert len(table) == 15
+        kept = convert.read(folder / "table").tables["item"]
+        assert kept.ids.shape == (15,) and kept.rows.shape == (15, 4)
+        assert "item" in hstu.call("inspect", folder / "table")
+        with pytest.raises(ValueError, match="not empty"):
+            again.load(folder / "table")
+        with small(seed=2, **options) as other, pytest.raises(ValueError, match="seed"):
+            other.load(folder / "table")
+    with pytest.raises(ValueError, match="closed"):
+        table.lookup([1])
+
+
+def test_threads_share_a_table():
+    table = small(optimizer="sgd", initial="constant")
+    one = np.ones((50, 4), np.float32)
+
+    def work():
+        for _ in range(50):
+            table.update(np.arange(50), one, learning_rate=1.0)
+            found = table.lookup(np.arange(50))
+            assert (found == found[0, 0]).all()  # a lookup is between two updates
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (table.lookup([0, 49]) == -200).all()
+
+
+def test_mistakes_of_tables_are_named():
+    for options, text in [({"dim": 0}, "dim >= 1"), ({"evict": "all"}, 'unknown evict "all"')]:
+        with pytest.raises(ValueError, match=text):
+            hstu.Table(**{"rows": 5, "dim": 4, **options})
+    with pytest.raises(TypeError, match="unknown option 'width'; there are name, rows"):
+        hstu.Table(rows=5, dim=4, width=3)
+    table = small()
+    with pytest.raises(ValueError, match=r"gradients: expected \(2, 4\) of ids \(2,\), found \(2, 3\)"):
+        table.update([1, 2], np.ones((2, 3)), 0.1)
+    with pytest.raises(ValueError, match="ids: expected integers, found float64"):
+        table.lookup([0.5])
+    with pytest.raises(ValueError, match="the gradient of id 2 is not finite"):
+        table.update([1, 2], [[1, 1, 1, 1], [1, 1, 1, np.nan]], 0.1)
+    assert len(table) == 0
+
+
+def test_options_are_those_of_the_header():
+    header = (Path(hstu.__file__).parent / "tree/include/hstu/tables.h").read_text()
+    body = header[header.index("typedef struct {") : header.index("} hstu_table_options;")]
+    types = {"size_t ": ctypes.c_size_t, "const char* ": ctypes.c_char_p, "int64_t ": ctypes.c_int64,
+             "uint64_t ": ctypes.c_uint64, "double ": ctypes.c_double}  # fmt: skip
+    found = [(name, types[kind]) for kind, names in re.findall(r"^  ((?:const )?\w+\*? )([\w, ]+);", body, re.MULTILINE)
+             for name in names.split(", ")]  # fmt: skip
+    assert found == Options._fields_
+
+
+@needs_torch
+def test_a_layer_trains_as_the_table_does():
+    layer, plain = small(optimizer="adam").module(), small(optimizer="adam")
+    ids = torch.tensor([[1, 7], [7, 9]])
+    weight = torch.randn(4)
+    (layer(ids) @ weight).sum().backward()
+    (layer(ids[0]) @ (2 * weight)).sum().backward()
+    assert len(layer.table) == 0
+    layer.step(learning_rate=0.1)
+    gradients = torch.cat([weight.expand(4, 4), 2 * weight.expand(2, 4)])
+    plain.update([1, 7, 7, 9, 1, 7], gradients, learning_rate=0.1)  # by DLPack
+    for found, expected in zip(layer.table.export(), plain.export()):
+        np.testing.assert_array_equal(found, expected)
+    layer(ids).sum().backward()
+    layer.discard()
+    layer.step(learning_rate=0.1)
+    assert layer.table.export()[1].tobytes() == plain.export()[1].tobytes()
+
+
+@needs_torch
+def test_a_layer_is_traced_without_its_rows():
+    layer = small().module()
+    model = torch.nn.Sequential(layer, torch.nn.Linear(4, 2))
+    ids = torch.tensor([3, 8, 3])
+    expected = model(ids)
+    torch.library.opcheck(torch.ops.hstu.table_lookup.default, (ids, layer.anchor, layer.number, 4))
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(ids), expected)
+    layer.discard()  # what opcheck asked for
+    compiled(ids).sum().backward()
+    assert [tuple(gradient.shape) for _, gradient in layer.collected] == [(3, 4)]
+    exported = torch.export.export(model, (ids,), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+    torch.testing.assert_close(exported.module()(ids[:2]), expected[:2])
+    assert any("hstu.table_lookup" in str(node.target) for node in exported.graph.nodes)
+    with pytest.raises((ValueError, RuntimeError), match="expected torch.int64"):
+        layer(ids.int())
