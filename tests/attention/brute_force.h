@@ -33,11 +33,14 @@ void for_each_pair(const AttentionProblem& p, const Body& body) {
     const SampleMask mask = mask_of_sample(p, b);
     const std::int64_t* const query_offsets = p.offsets_of_queries();
     const std::int64_t first = p.offsets[b], last_query = query_offsets[b + 1];
+    const std::int64_t begin = query_offsets[b];
+    const int from =
+        p.query_first != nullptr ? p.query_first[b] : mask.n - static_cast<int>(last_query - begin);
     const double scale =
         p.scale *
         (p.sample_scale == nullptr ? 1.0 : static_cast<double>(static_cast<const T*>(p.sample_scale)[b]));
-    for (std::int64_t row = query_offsets[b]; row < last_query; ++row) {
-      const int query = mask.n - static_cast<int>(last_query - row);
+    for (std::int64_t row = begin; row < last_query; ++row) {
+      const int query = from + static_cast<int>(row - begin);
       for (int key = 0; key < mask.n; ++key) {
         if (!sees(mask, query, key)) continue;
         for (std::int64_t head = 0; head < p.heads; ++head) body(row, first + key, head, scale);

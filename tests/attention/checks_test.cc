@@ -154,6 +154,7 @@ class CheckLists : public ::testing::Test {
     AttentionProblem p = usual();
     p.samples = 3, p.tokens = 20, p.queries = 9;
     p.offsets = offsets_.data(), p.query_offsets = query_offsets_.data();
+    if (!first_.empty()) p.query_first = first_.data();
     p.contexts = contexts_.data(), p.targets = targets_.data(), p.sample_scale = scale_.data();
     return p;
   }
@@ -164,7 +165,7 @@ class CheckLists : public ::testing::Test {
     return refusal([&] { check_counts(problem()); });
   }
   std::vector<std::int64_t> offsets_{2, 10, 10, 20}, query_offsets_{0, 8, 8, 9};
-  std::vector<std::int32_t> contexts_{5, 0, 0}, targets_{3, 0, 10};
+  std::vector<std::int32_t> contexts_{5, 0, 0}, targets_{3, 0, 10}, first_;
   std::vector<float> scale_{1, 0, -2};
 };
 
@@ -187,6 +188,9 @@ TEST_F(CheckLists, NameOffsetsThatAreNot) {
   EXPECT_THAT(offsets_refusal(), HasSubstr("query_offsets[3] is 10, but queries is 9"));
   query_offsets_ = {0, 1, 2, 3};
   EXPECT_THAT(offsets_refusal(), HasSubstr("sample 1 has 1 queries but 0 tokens"));
+  query_offsets_ = {0, 6, 6, 9}, first_ = {3, 0, 0};
+  EXPECT_THAT(offsets_refusal(),
+              HasSubstr("query_first[0] is 3, expected 0 to 2 (6 of 8 tokens are queries)"));
 }
 
 TEST_F(CheckLists, NameCountsOutOfRange) {

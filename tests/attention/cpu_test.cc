@@ -82,11 +82,12 @@ HostShape random_shape(std::mt19937& random, int longest) {
                   .per_sample_scale = below(2) == 0,
                   .seed = static_cast<unsigned>(random())};
   const int samples = below(5), kind = below(4);
-  const bool has_contexts = below(2) == 0, has_targets = below(2) == 0;
+  const bool any_first = below(2) == 0, has_contexts = below(2) == 0, has_targets = below(2) == 0;
   for (int b = 0; b < samples; ++b) {
     const int n = below(4) == 0 ? 0 : below(longest + 1);
     shape.lengths.push_back(n);
     if (kind > 0) shape.queries.push_back(kind == 1 ? std::min(n, 1) : kind == 2 ? 0 : below(n + 1));
+    if (kind > 0 && any_first) shape.first.push_back(below(n - shape.queries.back() + 1));
     if (has_contexts) shape.contexts.push_back(below(3) == 0 ? below(longest) - 2 : below(6));
     if (has_targets) shape.targets.push_back(below(3) == 0 ? below(longest) - 2 : below(12));
   }

@@ -25,6 +25,7 @@ class DeviceProblem {
         d_o_(converted(host.d_o)),
         offsets_(host.offsets()),
         query_offsets_(host.query_offsets()),
+        query_first_(host.query_first()),
         contexts_(host.contexts()),
         targets_(host.targets()),
         scale_(host.scale()) {}
@@ -37,6 +38,7 @@ class DeviceProblem {
     p.q.data = q_.as(), p.k.data = k_.as(), p.v.data = v_.as();
     p.offsets = offsets_.as<std::int64_t>();
     if (p.query_offsets != nullptr) p.query_offsets = query_offsets_.as<std::int64_t>();
+    if (p.query_first != nullptr) p.query_first = query_first_.as<std::int32_t>();
     if (p.contexts != nullptr) p.contexts = contexts_.as<std::int32_t>();
     if (p.targets != nullptr) p.targets = targets_.as<std::int32_t>();
     if (p.sample_scale != nullptr) p.sample_scale = scale_.as();
@@ -57,7 +59,7 @@ class DeviceProblem {
 
  private:
   HostProblem<float>& host_;
-  DeviceBytes q_, k_, v_, d_o_, offsets_, query_offsets_, contexts_, targets_, scale_;
+  DeviceBytes q_, k_, v_, d_o_, offsets_, query_offsets_, query_first_, contexts_, targets_, scale_;
 };
 
 // The relative error that rounding to T makes.
@@ -114,7 +116,8 @@ void expect_as_on_cpu(const HostShape& shape, float added = 0) {
   const AttentionRows of_queries = host.query_row_view(host.q), of_tokens = host.token_row_view(host.k);
   const AttentionProblem p = device.problem();
   const AttentionDevice gpu = cuda::attention_device();
-  const bool is_few = p.query_offsets != nullptr && std::is_same_v<T, __nv_bfloat16> && shape.gap == 8;
+  const bool is_few = p.query_offsets != nullptr && p.query_first == nullptr &&
+                      std::is_same_v<T, __nv_bfloat16> && shape.gap == 8;
   ASSERT_EQ(choose_attention(p, gpu).forward, is_few ? AttentionKernel::few_queries : AttentionKernel::plain);
   attention_forward(p, gpu, at(of_queries, found_o));
   attention_backward(p, gpu,
@@ -197,7 +200,13 @@ std::vector<HostShape> shapes() {
        .heads = 3,
        .head_dim = 40},
       {.lengths = {90, 33}, .queries = {17, 33}, .contexts = {80, 2}, .targets = {9, 0}, .mask = {30, 0, 3}},
-      {.lengths = {20, 30}, .queries = {0, 0}}};
+      {.lengths = {20, 30}, .queries = {0, 0}},
+      {.lengths = {300, 150, 70, 9},
+       .queries = {120, 1, 33, 0},
+       .first = {70, 149, 0, 4},
+       .contexts = {80, 2, 0, 1},
+       .targets = {9, 1, 40, 0},
+       .mask = {30, 2, 3}}};
 }
 
 // The same with rows that the kernels for few queries take.
@@ -221,7 +230,12 @@ std::vector<HostShape> tiled_shapes() {
                               .queries = {100, 97, 1},
                               .contexts = {40, 0, 3},
                               .targets = {50, 33, 130},
-                              .mask = {60, 0, 7}}};
+                              .mask = {60, 0, 7}},
+                             {.lengths = {400, 200, 129},
+                              .queries = {170, 33, 32},
+                              .first = {129, 0, 60},
+                              .contexts = {2, 40, 0},
+                              .targets = {0, 30, 66}}};
   HostShape many{.mask = {-1, 0, 2}};
   for (int b = 0; b < 600; ++b) {
     many.lengths.push_back(b % 7), many.queries.push_back(b % 7 / 2);
@@ -274,7 +288,7 @@ TEST_F(AttentionQueriesOnGpu, RowsByThemselvesDoNotDependOnTheirPlace) {
 TEST_F(AttentionQueriesOnGpu, GradientsAreAddedWhereThatIsAsked) {
   for (HostShape shape : shapes()) {
     expect_as_on_cpu<float>(shape, 2);
-    shape.queries.clear();
+    shape.queries.clear(), shape.first.clear();
     expect_as_on_cpu<float>(shape, 2);
   }
   for (const HostShape& shape : aligned_shapes()) {

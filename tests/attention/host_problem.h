@@ -17,6 +17,8 @@ namespace hstu {
 struct HostShape {
   std::vector<int> lengths = {};
   std::vector<int> queries = {};  // of each sample; empty: every token
+  std::vector<int> first =
+      {};  // the token that is each sample's first query; empty: queries are the last ones
   std::vector<int> contexts = {}, targets = {};
   AttentionMask mask = {};
   int heads = 2, head_dim = 5;
@@ -36,6 +38,7 @@ class HostProblem {
       scale_.push_back(static_cast<T>(0.5 + static_cast<double>(random_() % 100) / 100));
     contexts_.assign(shape.contexts.begin(), shape.contexts.end());
     targets_.assign(shape.targets.begin(), shape.targets.end());
+    first_.assign(shape.first.begin(), shape.first.end());
     q = filled(first_query(), last_query(), query_rows()),
     d_o = filled(first_query(), last_query(), query_rows());
     k = filled(offsets_.front(), offsets_.back(), tokens()),
@@ -61,6 +64,7 @@ class HostProblem {
     p.q = rows(q, query_rows()), p.k = rows(k, tokens()), p.v = rows(v, tokens());
     p.offsets = offsets_.data();
     if (!query_offsets_.empty()) p.query_offsets = query_offsets_.data(), p.queries = query_rows();
+    if (!first_.empty()) p.query_first = first_.data();
     if (!contexts_.empty()) p.contexts = contexts_.data();
     if (!targets_.empty()) p.targets = targets_.data();
     p.mask = shape_.mask;
@@ -92,6 +96,7 @@ class HostProblem {
   std::int64_t last_query() const { return query_offsets_.empty() ? offsets_.back() : query_offsets_.back(); }
   std::vector<std::int64_t>& offsets() { return offsets_; }
   std::vector<std::int64_t>& query_offsets() { return query_offsets_; }
+  std::vector<std::int32_t>& query_first() { return first_; }
   std::vector<std::int32_t>& contexts() { return contexts_; }
   std::vector<std::int32_t>& targets() { return targets_; }
   const std::vector<T>& scale() const { return scale_; }
@@ -120,7 +125,7 @@ class HostProblem {
   HostShape shape_;
   std::mt19937 random_;
   std::vector<std::int64_t> offsets_, query_offsets_;
-  std::vector<std::int32_t> contexts_, targets_;
+  std::vector<std::int32_t> contexts_, targets_, first_;
   std::vector<T> scale_;
 };
 

@@ -31,7 +31,7 @@ struct Slice : HeadSlice<T> {
       : HeadSlice<T>(p, sample, number), mask(mask_of_sample(p, sample, this->tokens)) {}
   // The token that query i is.
   std::int32_t token_of(std::int64_t query) const {
-    return static_cast<std::int32_t>(this->tokens - this->queries + query);
+    return static_cast<std::int32_t>(this->queries_from + query);
   }
 
   SampleMask mask;

@@ -106,6 +106,8 @@ void check_attention(const AttentionProblem& p) {
   check_input(p, "v", p.v);
   check_address("offsets", p.offsets, 8);
   check_address("query_offsets", p.query_offsets, 8);
+  check_address("query_first", p.query_first, 4);
+  check(p.query_first == nullptr || p.query_offsets != nullptr, "attention: query_first needs query_offsets");
   check_address("contexts", p.contexts, 4);
   check_address("targets", p.targets, 4);
   check_address("sample_scale", p.sample_scale, p.type == AttentionType::fp64 ? 8 : 4);
@@ -178,6 +180,11 @@ void check_offsets(const AttentionProblem& p) {
     if (p.query_offsets == nullptr) continue;
     const std::int64_t queries = p.query_offsets[b + 1] - p.query_offsets[b];
     check(queries <= tokens, "attention: sample {} has {} queries but {} tokens", b, queries, tokens);
+    if (p.query_first == nullptr) continue;
+    const std::int64_t first = p.query_first[b];
+    check(first >= 0 && first + queries <= tokens,
+          "attention: query_first[{}] is {}, expected 0 to {} ({} of {} tokens are queries)", b, first,
+          tokens - queries, queries, tokens);
   }
 }
 

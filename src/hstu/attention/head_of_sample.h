@@ -40,7 +40,7 @@ class HeadOfSample {
   std::int64_t query_row(std::int64_t query) const { return slice_.first_query + query; }
   // The key that query i is.
   std::int32_t token_of(std::int64_t query) const {
-    return static_cast<std::int32_t>(keys_ - slice_.queries + query);
+    return static_cast<std::int32_t>(past_ + slice_.queries_from + query);
   }
   // As key_time, of key j.
   std::int64_t time_of(std::int64_t key) const {

@@ -17,6 +17,7 @@ struct HeadSlice {
         first_query(p.offsets_of_queries()[sample]),
         tokens(p.offsets[sample + 1] - first_token),
         queries(p.offsets_of_queries()[sample + 1] - first_query),
+        queries_from(p.query_first != nullptr ? p.query_first[sample] : tokens - queries),
         scale(static_cast<T>(p.scale)) {
     if (p.sample_scale != nullptr) scale *= static_cast<const T*>(p.sample_scale)[sample];
   }
@@ -39,6 +40,7 @@ struct HeadSlice {
   }
 
   std::int64_t head, first_token, first_query, tokens, queries;
+  std::int64_t queries_from;  // the token that is the first query
   T scale;
 };
 

@@ -104,6 +104,8 @@ struct AttentionProblem {
   // (B + 1), ascending: the queries of sample b are the rows [query_offsets[b], query_offsets[b + 1]) of q
   // and o. They are the sample's last tokens. Null: every token is a query, and its row is the same in all.
   const std::int64_t* query_offsets = nullptr;
+  // (B) or null, with query_offsets: the queries of sample b are its tokens from query_first[b] on instead.
+  const std::int32_t* query_first = nullptr;
   const std::int32_t* contexts = nullptr;  // (B) or null: 0; clamped to the tokens that are not targets
   const std::int32_t* targets = nullptr;   // (B) or null: 0; clamped to the tokens of the sample
   AttentionMask mask;

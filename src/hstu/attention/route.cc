@@ -31,6 +31,7 @@ std::string too_long(const AttentionProblem& p, std::int64_t most) {
 // Why the kernels for few queries cannot compute a problem with query offsets; "" if they can.
 std::string not_for_few_queries(const AttentionProblem& p) {
   if (p.bias.any()) return "query offsets with a relative bias";
+  if (p.query_first != nullptr) return "queries that are not the last tokens";
   if (p.type != AttentionType::bf16) return "query offsets in another type than bf16";
   if (!cuda::is_head_of_few_queries(p.head_dim))
     return fmt::format("query offsets with head size {}, which is none of 32, 64, 128, 256", p.head_dim);

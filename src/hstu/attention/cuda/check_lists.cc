@@ -51,17 +51,20 @@ void check_attention_lists(const AttentionProblem& problem, cudaStream_t stream)
     check_device_memory("v", problem.v.data);
     check_device_memory("offsets", problem.offsets);
     check_device_memory("query_offsets", problem.query_offsets);
+    check_device_memory("query_first", problem.query_first);
     check_device_memory("contexts", problem.contexts);
     check_device_memory("targets", problem.targets);
     check_device_memory("sample_scale", problem.sample_scale);
   }
   const auto offsets = copy_to_host(problem.offsets, problem.samples + 1, stream);
   const auto query_offsets = copy_to_host(problem.query_offsets, problem.samples + 1, stream);
+  const auto query_first = copy_to_host(problem.query_first, problem.samples, stream);
   const auto contexts = copy_to_host(problem.contexts, problem.samples, stream);
   const auto targets = copy_to_host(problem.targets, problem.samples, stream);
   const auto scale = copy_to_host(static_cast<const float*>(problem.sample_scale), problem.samples, stream);
   AttentionProblem on_host = problem;
   on_host.offsets = address_of(offsets), on_host.query_offsets = address_of(query_offsets);
+  on_host.query_first = address_of(query_first);
   on_host.contexts = address_of(contexts), on_host.targets = address_of(targets);
   on_host.sample_scale = address_of(scale);
   check_offsets(on_host);

@@ -7,6 +7,7 @@ Samples samples_of(const AttentionProblem& p) {
           .contexts = p.contexts,
           .targets = p.targets,
           .scale = static_cast<const float*>(p.sample_scale),
+          .query_first = p.query_first,
           .left = window_of(p.mask.left),
           .right = window_of(p.mask.right),
           .group = p.mask.target_group,

@@ -13,6 +13,7 @@ struct Samples {
   const std::int32_t* contexts;
   const std::int32_t* targets;
   const float* scale;
+  const std::int32_t* query_first;  // AttentionProblem's; null: the queries are the last tokens
   std::int32_t left, right, group;
   float common_scale;
   std::int32_t count, heads;

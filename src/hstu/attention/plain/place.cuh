@@ -61,10 +61,12 @@ __device__ PlainPlace plain_place(const Samples& s, const std::int64_t* query_of
   const int n = static_cast<int>(keys_end - keys), n_queries = static_cast<int>(queries_end - queries);
   const int rows = of_keys ? n : n_queries;
   place.sample = sample;
-  place.found = n_queries <= n && tile * kRows < rows;  // more queries than tokens are not valid
+  const int from = s.query_first != nullptr ? s.query_first[sample] : n - n_queries;
+  // Queries that are not tokens are not valid.
+  place.found = from >= 0 && from + n_queries <= n && tile * kRows < rows;
   place.begin = static_cast<int>(tile) * kRows;
   place.keys = {static_cast<int>(keys), 0, n};
-  place.queries = {static_cast<int>(queries), n - n_queries, n_queries};
+  place.queries = {static_cast<int>(queries), from, n_queries};
   place.mask = mask_of(s, sample, n);
   place.scale = s.common_scale * scale;
   return place;

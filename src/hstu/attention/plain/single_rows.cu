@@ -53,8 +53,9 @@ __global__ void __launch_bounds__(32 * kWarps) single_rows(const SingleRows<T> p
   if (b < 0) return;  // all lanes alike
   const std::int64_t first = s.offsets[b];
   const int n = static_cast<int>(s.offsets[b + 1] - first);
-  const int token = n - static_cast<int>(p.query_offsets[b + 1] - row);
-  if (token < 0) return;  // more queries than tokens are not valid
+  const int token = s.query_first != nullptr ? s.query_first[b] + static_cast<int>(row - p.query_offsets[b])
+                                             : n - static_cast<int>(p.query_offsets[b + 1] - row);
+  if (token < 0 || token >= n) return;  // queries that are not tokens are not valid
   const SampleMask mask = sample_mask(n, s.contexts != nullptr ? s.contexts[b] : 0,
                                       s.targets != nullptr ? s.targets[b] : 0, s.group, s.left, s.right);
   const Intervals keys = keys_of_query(mask, token);

@@ -344,8 +344,9 @@ __global__ void __launch_bounds__(kPlainThreads, PlainLayout<kRole, kD>::kBlocks
     any = (kOfKeys ? queries_of_keys(place.mask, token, token + rows)
                    : keys_of_queries(place.mask, token, token + rows))
               .any;
-    const int from = other_rows.from;
-    any = {any.end0 - from, any.lo1 - from, any.hi1 - from, any.lo2 - from, any.hi2 - from};
+    const int from = other_rows.from, count = other_rows.count;
+    any = {smaller(any.end0 - from, count), any.lo1 - from, smaller(any.hi1 - from, count), any.lo2 - from,
+           smaller(any.hi2 - from, count)};
   }
   const BlockWalk walk(any, kOther);
   const int steps = walk.count();
