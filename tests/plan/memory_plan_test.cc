@@ -89,6 +89,10 @@ TEST_F(MemoryPlanTest, LongSamplesAreSharedByContextGroups) {
   EXPECT_LT(shared, 0.7 * static_cast<double>(alone));
   EXPECT_GT(shared, 0.5 * static_cast<double>(alone));
   EXPECT_EQ(plan_memory(options_, {}, 3).activations, alone) << "3 ranks have no such groups";
+  model.heads = 1, model.head_dim = 128;
+  const std::int64_t gathered = plan_memory(options_, {}, 4).activations;
+  EXPECT_GT(gathered, shared) << "each rank has the keys of all tokens";
+  EXPECT_LT(gathered, 0.9 * static_cast<double>(alone));
   options_.ranks.context_above = 100;
   EXPECT_EQ(plan_memory(options_, {}, 4).activations, alone);
 }

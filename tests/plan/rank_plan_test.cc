@@ -69,6 +69,9 @@ TEST_F(RankPlanTest, LongSamplesAreTheWorkOfTheirGroup) {
   EXPECT_EQ(shared.bytes(), alone.bytes() + shared.context);
   options_.precision = Precision::bf16;
   EXPECT_EQ(plan_ranks(options_, 2).context, shared.context / 2);
+  dlrmv4_of(options_).heads /= 2,
+      dlrmv4_of(options_).head_dim *= 2;  // one head: keys and values for those that see them
+  EXPECT_LT(plan_ranks(options_, 2).context, shared.context / 2);
   options_.ranks.context_above = 1000;
   EXPECT_EQ(plan_ranks(options_, 2).imbalance, 2);
 }

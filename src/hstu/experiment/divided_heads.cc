@@ -43,16 +43,11 @@ void check_context_ranks(int context, int tensor, const Model& model, int ranks)
     fail_usage(
         "ranks.context = {}{} does not divide {} ranks: start a multiple of {}, or set ranks.context = 1",
         context, tensor == 1 ? "" : fmt::format(" times ranks.tensor = {}", tensor), ranks, context * tensor);
-  const HstuStackConfig stack = model.layers();
-  if (stack.layers == 0)
+  if (model.layers().layers == 0)
     fail_usage(
         "ranks.context = {}: only HSTU layers share the tokens of a sample: set ranks.context = 1, or "
         "model keys that give HSTU layers",
         context);
-  const std::int64_t heads = stack.layer.heads / tensor;  // of a rank
-  if (heads < context)
-    fail_usage("ranks.context = {}: the ranks share {} heads of a layer: set ranks.context to {} or less",
-               context, heads, heads);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ Variable HstuLayer::output_of_ranks(Tape& tape, const Variable& gated, const Var
 }
 
 ops::AttentionShape HstuLayer::with_own_heads(ops::AttentionShape shape) const {
-  shape.heads = uvqk_.value.cols() / (4 * config_.head_dim);
+  shape.heads = own_heads();
   return shape;
 }
 

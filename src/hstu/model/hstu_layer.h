@@ -55,6 +55,8 @@ class HstuLayer {
                       const ops::Dropout& dropout, const GroupRows& ranks = {}) const;
 
   bool is_divided() const { return uvqk_.division.is_divided(); }
+  // Heads that this rank has.
+  std::int64_t own_heads() const { return uvqk_.value.cols() / (4 * config_.head_dim); }
 
  private:
   struct Projected {

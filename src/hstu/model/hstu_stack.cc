@@ -24,7 +24,7 @@ Variable HstuStack::operator()(Tape& tape, const Variable& x, const StackRows& a
     return group != nullptr && is_divided() ? run(tape, rows, group->tokens, draws, first_place, group)
                                             : compute(tape, rows, of, draws, first_place);
   };
-  const auto shared = SharedSamples::find(tape.context(), tokens, x.value().dtype());
+  const auto shared = SharedSamples::find(tape.context(), tokens, x.value().dtype(), own_heads());
   return shared ? shared->compute(tape, x, layers) : layers(x, tokens, nullptr);
 }
 

@@ -68,6 +68,7 @@ class HstuStack {
 
  private:
   bool is_divided() const { return !layers_.empty() && layers_.front().is_divided(); }
+  std::int64_t own_heads() const { return layers_.empty() ? 0 : layers_.front().own_heads(); }
   Variable compute(Tape& tape, const Variable& x, const StackTokens& tokens, const Draws& draws,
                    std::uint64_t first_place) const;
   Variable run(Tape& tape, Variable x, const StackTokens& tokens, const Draws& draws,

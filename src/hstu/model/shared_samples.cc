@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 
+#include "hstu/model/query_runs.h"
 #include "hstu/ops/exchange.h"
 #include "hstu/ops/forget_value.h"
 #include "hstu/ops/gather_sum.h"
@@ -15,13 +16,8 @@ std::size_t index(std::int64_t rank) {
   return static_cast<std::size_t>(rank);
 }
 
-// Every rank has as many tokens of a sample, or one less.
 std::int32_t rank_of(const StackSample& sample, std::int64_t token, int ranks) {
-  return static_cast<std::int32_t>(token * ranks / sample.tokens);
-}
-
-Tensor on_device(const std::vector<std::int32_t>& list, const Context& context) {
-  return ops::row_index(list).copy(context);
+  return TokenPieces{sample.tokens, ranks}.rank_of(token);
 }
 
 // The message of each rank of a group.
@@ -43,7 +39,7 @@ std::vector<std::vector<std::int64_t>> messages_of(const Group& group,
 }  // namespace
 
 std::optional<SharedSamples> SharedSamples::find(const Context& context, const StackTokens& tokens,
-                                                 DType type) {
+                                                 DType type, std::int64_t heads) {
   if (context.groups == nullptr || context.groups->context.size() == 1 || tokens.mask.keys != nullptr)
     return std::nullopt;
   const Group& group = context.groups->context;
@@ -66,14 +62,15 @@ std::optional<SharedSamples> SharedSamples::find(const Context& context, const S
   if (std::ranges::all_of(shared, [](const Samples& samples) { return samples.empty(); }))
     return std::nullopt;
   if (!batch) batch.emplace(tokens, context);
-  return SharedSamples(context, tokens, type, batch->all(group.rank()), shared);
+  return SharedSamples(context, tokens, type, heads, batch->all(group.rank()), shared);
 }
 
 SharedSamples::SharedSamples(const Context& context, const StackTokens& tokens, DType type,
-                             const Samples& mine, const std::vector<Samples>& shared)
+                             std::int64_t heads, const Samples& mine, const std::vector<Samples>& shared)
     : group_(context.groups->context),
       tensor_(context.groups->tensor),
-      above_(context.groups->context_above) {
+      above_(context.groups->context_above),
+      divides_heads_(heads % group_.size() == 0) {
   const std::vector<std::int64_t> none(index(group_.size()), 0);
   given_ = returned_ = {none, none};
   TokenLists of_alone;
@@ -113,12 +110,16 @@ StackTokens SharedSamples::tokens_of(const Samples& samples, const StackTokens& 
     }
   }
   StackTokens tokens = lists.tokens(like, type, context);
-  const ops::DividedRows all = ops::divided_rows(of_tokens, group_, context),
-                         wanted = ops::divided_rows(of_wanted, group_, context);
-  const auto division = [&](const ops::DividedRows& queries) {
-    return std::make_shared<ops::AttentionDivision>(ops::AttentionDivision{group_, queries, all});
-  };
-  tokens.all.division = division(all), tokens.wanted.division = division(wanted);
+  ops::AttentionDivision all{.group = group_}, wanted{.group = group_};
+  if (divides_heads_) {
+    all.tokens = wanted.tokens = all.queries = ops::divided_rows(of_tokens, group_, context);
+    wanted.queries = ops::divided_rows(of_wanted, group_, context);
+  } else {
+    const auto runs = [&](bool some) { return query_runs(samples, some, group_, like, type, context); };
+    all.runs = runs(false), wanted.runs = like.wanted.rows.defined() ? runs(true) : all.runs;
+  }
+  tokens.all.division = std::make_shared<ops::AttentionDivision>(all);
+  tokens.wanted.division = std::make_shared<ops::AttentionDivision>(wanted);
   return tokens;
 }
 

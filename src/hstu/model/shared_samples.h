@@ -20,7 +20,10 @@ class SharedSamples {
   // Those of the context's groups (Groups::context_above) in a pass whose tokens are of `type`. All ranks of
   // a context group call it together, and with tensor groups all ranks of the context groups that these
   // join. None where no such rank has a long sample, and in passes that continue earlier tokens.
-  static std::optional<SharedSamples> find(const Context& context, const StackTokens& tokens, DType type);
+  // `heads`: of a layer on each rank. Where the ranks cannot divide them evenly, they give each other keys
+  // and values (query_runs.h).
+  static std::optional<SharedSamples> find(const Context& context, const StackTokens& tokens, DType type,
+                                           std::int64_t heads);
 
   // `group`: the same tokens with those of the others of a tensor group; null: the layers find out.
   using Layers =
@@ -34,8 +37,8 @@ class SharedSamples {
 
   // mine: samples of this rank, whose lists `tokens` has; shared: the long ones of the context group of each
   // rank of the tensor group.
-  SharedSamples(const Context& context, const StackTokens& tokens, DType type, const Samples& mine,
-                const std::vector<Samples>& shared);
+  SharedSamples(const Context& context, const StackTokens& tokens, DType type, std::int64_t heads,
+                const Samples& mine, const std::vector<Samples>& shared);
 
   struct Counts {
     std::vector<std::int64_t> to, from;  // (ranks) rows to each rank, and from it
@@ -51,6 +54,7 @@ class SharedSamples {
 
   Group group_, tensor_;
   std::int64_t above_;
+  bool divides_heads_;
   StackTokens alone_, shared_;
   std::optional<GroupBatch> joined_;       // shared_ of all ranks of the tensor group; none: there is one
   Tensor alone_rows_, given_rows_;         // i32: rows of x that stay, and those for one rank after another

@@ -15,11 +15,6 @@ std::vector<Number> on_host(const Tensor& list, const Context& context) {
   return {host.data<Number>(), host.data<Number>() + host.size()};
 }
 
-template <typename Number>
-Tensor on_device(const std::vector<Number>& list, const Context& context) {
-  return Tensor::from({std::ssize(list)}, list).copy(context);
-}
-
 // Undefined where all are 0: a rank may have such samples alone, and lists of none, while others have some.
 Tensor any_of(const std::vector<std::int32_t>& counts, const Context& context) {
   const bool any = std::ranges::any_of(counts, [](std::int32_t count) { return count > 0; });

@@ -10,6 +10,12 @@
 
 namespace hstu {
 
+// (n), on the context's device.
+template <typename Number>
+Tensor on_device(const std::vector<Number>& list, const Context& context) {
+  return Tensor::from({std::ssize(list)}, list).copy(context);
+}
+
 // Which lists the samples of a pass have: the same on all ranks.
 struct StackForm {
   bool names, times, wants_some;

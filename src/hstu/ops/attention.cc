@@ -1,6 +1,5 @@
 #include "hstu/ops/attention.h"
 
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -9,8 +8,7 @@
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/copy_rows.h"
 #include "hstu/kernels/elementwise.h"
-#include "hstu/ops/forget_value.h"
-#include "hstu/ops/gather_sum.h"
+#include "hstu/ops/divided_attention.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -80,6 +78,7 @@ AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const
   p.v = rows_of(shape, v.data<T>(), v.stride());
   p.offsets = shape.offsets.data<std::int64_t>();
   p.query_offsets = list_of<std::int64_t>(shape.query_offsets);
+  p.query_first = list_of<std::int32_t>(shape.query_first);
   p.contexts = list_of<std::int32_t>(shape.contexts), p.targets = list_of<std::int32_t>(shape.targets);
   p.mask = shape.mask;
   p.alpha = shape.alpha, p.scale = shape.scale;
@@ -193,6 +192,7 @@ void check_shape(const AttentionShape& shape, const Columns& q, const Columns& k
   require(shape.offsets.defined() && shape.offsets.size() > 0, "attention: expected offsets");
   const std::int64_t samples = shape.offsets.size() - 1, width = shape.heads * shape.head_dim;
   check_list("query_offsets", shape.query_offsets, samples + 1);
+  check_list("query_first", shape.query_first, samples);
   check_list("sample_scale", shape.sample_scale, samples);
   check_list("contexts", shape.contexts, samples);
   check_list("targets", shape.targets, samples);
@@ -228,54 +228,17 @@ void keep(const Columns& x, const AttentionKept& kept, Tensor to, DeviceStream s
                      stream);
 }
 
-// The shape of the heads that this rank computes. Gradients of tables are parts of a sum over the group.
-AttentionShape shape_of_heads(Tape& tape, AttentionShape shape, ColumnRange heads) {
-  const Context& context = tape.context();
-  const auto cut = [&](Variable& table) {
-    if (!table.defined() || table.rows() == 1) return;
-    std::vector<std::int32_t> rows(static_cast<std::size_t>(heads.width()));
-    std::iota(rows.begin(), rows.end(), static_cast<std::int32_t>(heads.begin));
-    table = gather_rows(tape, table, row_index(rows).copy(context));
-  };
-  cut(shape.bias.position_table);
-  cut(shape.bias.time_table);
-  shape.dropout.key += static_cast<std::uint64_t>(heads.begin);  // of head 0
-  shape.heads = heads.width();
-  shape.division = nullptr;
-  return shape;
-}
-
-Variable attention_of_heads(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
-                            const AttentionShape& shape) {
-  require(!shape.past.k.defined() && !shape.kept.tokens.defined(),
-          "attention: samples that ranks share have no past");
-  const auto& [group, queries, tokens] = *shape.division;
-  const SharedHeads heads{shape.heads, shape.head_dim, group};
-  const Variable all_q = swap_to_heads(tape, q, queries, heads),
-                 all_k = swap_to_heads(tape, k, tokens, heads), all_v = swap_to_heads(tape, v, tokens, heads);
-  const Variable o =
-      attention(tape, all_q, all_k, all_v, shape_of_heads(tape, shape, heads.heads_of(group.rank())));
-  Variable result = swap_to_rows(tape, o, queries, heads);
-  // The gradient of columns through SiLU needs those before it.
-  for (const Columns* const x : {&q, &k, &v})
-    if (x->activated.defined()) x->activated.drop_value();
-  forget_value(o, tape.context());
-  if (shape.exchanges_again)
-    for (const Variable* const x : {&all_q, &all_k, &all_v}) x->drop_value();
-  return result;
-}
-
 }  // namespace
 
 Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
                    const AttentionShape& shape) {
-  if (shape.division != nullptr) return attention_of_heads(tape, q, k, v, shape);
+  if (shape.division != nullptr) return divided_attention(tape, q, k, v, shape);
   check_shape(shape, q, k, v);
   const Context& context = tape.context();
   check_devices<Operation::attention>(context, q.variable, k.variable, v.variable, shape.offsets,
-                                      shape.query_offsets, shape.sample_scale, shape.contexts, shape.targets,
-                                      shape.past.k, shape.past.pages, shape.past.past_of, shape.kept.k,
-                                      shape.kept.tokens);
+                                      shape.query_offsets, shape.query_first, shape.sample_scale,
+                                      shape.contexts, shape.targets, shape.past.k, shape.past.pages,
+                                      shape.past.past_of, shape.kept.k, shape.kept.tokens);
   const DType type = q.variable.value().dtype();
   Tensor o = Tensor::empty({q.rows(), q.width()}, type, context);
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {

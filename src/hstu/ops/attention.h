@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "hstu/attention/problem.h"
 #include "hstu/ops/columns.h"
 #include "hstu/ops/dropout.h"
+#include "hstu/ops/gather_keys.h"
 #include "hstu/ops/swap_heads.h"
 
 namespace hstu::ops {
@@ -40,11 +42,21 @@ struct AttentionKept {
   Tensor slots;   // (n) i64
 };
 
+// This rank's queries of the samples that ranks share, in runs of neighbours: R samples, of the keys that a
+// run sees alone. The lists are as in AttentionShape; this rank's rows of q are the runs, one after another.
+struct QueryRuns {
+  DividedKeys keys;
+  Tensor offsets, query_offsets;  // (R + 1)
+  Tensor query_first, contexts, targets, sample_scale;
+  Tensor query_time, key_time;
+};
+
 // How the ranks of a group share the samples: q has this rank's rows of all queries, k and v those of all
 // tokens. Everything else in the shape is of the samples as a whole, and the same on all ranks.
 struct AttentionDivision {
   Group group;
-  DividedRows queries, tokens;
+  DividedRows queries = {}, tokens = {};  // where each rank computes some heads of all samples
+  std::optional<QueryRuns> runs = {};     // where it computes all heads of its own queries
 };
 
 // The samples of a batch, and the mask between their tokens. Tensors are on the device of q and vk.
@@ -56,6 +68,7 @@ struct AttentionShape {
   Tensor offsets;                        // (B + 1) i64 tokens, T in total
   Tensor query_offsets;                  // (B + 1) i64 queries, Tq in total: the last tokens of each sample;
                                          // undefined: every token is a query
+  Tensor query_first;                    // (B) i32, with query_offsets: the token that is the first query
   AttentionMask mask;                    // causal
   Tensor contexts;                       // (B) i32 first tokens of each sample; undefined: none
   Tensor targets;                        // (B) i32 last tokens of each sample; undefined: none
@@ -64,11 +77,11 @@ struct AttentionShape {
   AttentionPast past;
   AttentionKept kept;
   Dropout dropout;  // of the weights of pairs (attention/problem.h), with names of (Tq)
-  // Null: this rank has all rows. Otherwise all ranks of the group call the operation together, of as many
-  // heads as ranks or more and without a past, and so do the backward passes. A rank computes some heads of
-  // all samples: a row of the result has the bits that it has without a division.
+  // Null: this rank has all rows. Otherwise all ranks of the group call the operation together, without a
+  // past, and so do the backward passes. On processors a row of the result has the bits that it has without a
+  // division where ranks divide the heads, which are as many as ranks or more.
   std::shared_ptr<const AttentionDivision> division = {};
-  // With a division: the backward pass exchanges q, k and v again instead of keeping them.
+  // With a division: the backward pass exchanges what came from other ranks again instead of keeping it.
   bool exchanges_again = false;
 };
 

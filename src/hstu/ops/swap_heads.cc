@@ -2,10 +2,10 @@
 
 #include <numeric>
 
-#include "hstu/kernels/activation.h"
 #include "hstu/kernels/copy_rows.h"
 #include "hstu/kernels/gather_sum.h"
 #include "hstu/ops/exchange_bytes.h"
+#include "hstu/ops/give_columns.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -96,26 +96,6 @@ void to_rows(const Tensor& x, const DividedRows& rows, const SharedHeads& heads,
   kernels::gather_rows(std::span<const kernels::GatherRows<T>>(parts), stream);
 }
 
-// The gradient of columns, from dy (T, H_r * D).
-template <typename T, typename DeviceStream>
-void give_rows(const Tensor& dy, const Columns& x, const DividedRows& rows, const SharedHeads& heads,
-               const Context& context, DeviceStream stream) {
-  const kernels::Gradient<T> slot = gradient_of<T>(x, context);
-  const std::int64_t stride = x.variable.cols();
-  if (slot.accumulate) {
-    require(x.width() == stride && !x.activated.defined(),
-            "swap_to_heads: columns [{}, {}) are an operand twice", x.range.begin, x.range.end);
-    Tensor dx = Tensor::empty({x.rows(), x.width()}, dy.dtype(), context);
-    to_rows(dy, rows, heads, dx.mutable_data<T>(), x.width(), context, stream);
-    return kernels::pass_gradient(kernels::PassGradient<T>{.size = dx.size(), .dy = dx.data<T>(), .dx = slot},
-                                  stream);
-  }
-  to_rows(dy, rows, heads, slot.to, stride, context, stream);
-  if (x.activated.defined())
-    kernels::silu_slope(kernels::SiluSlope<T>{x.rows(), x.width(), stride, x.template before<T>(), slot.to},
-                        stream);
-}
-
 void check_sizes(const char* name, std::int64_t rows, std::int64_t width, std::int64_t expected_rows,
                  std::int64_t expected_heads, const DividedRows& divided, const SharedHeads& heads) {
   require(heads.heads >= heads.group.size() && std::ssize(divided.of_ranks) == heads.group.size(),
@@ -162,8 +142,11 @@ Variable swap_to_heads(Tape& tape, const Columns& x, const DividedRows& rows, co
     return y;
   };
   Variable y = tape.record(swapped(), {x.variable}, [=](const Tensor& dy) {
-    dispatch<kSwap>(context, type,
-                    [&]<typename T>(auto stream) { give_rows<T>(dy, x, rows, heads, context, stream); });
+    dispatch<kSwap>(context, type, [&]<typename T>(auto stream) {
+      give_columns<T>(x, context, stream, [&](T* to, std::int64_t stride) {
+        to_rows(dy, rows, heads, to, stride, context, stream);
+      });
+    });
   });
   if (y.needs_gradient()) {
     y.recomputed_by([=] {

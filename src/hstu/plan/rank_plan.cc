@@ -108,14 +108,18 @@ RankPlan::Traffic traffic(const RowOwners& owners, double n, std::int64_t dim) {
   return {0, 0, others * (ids + rows)};
 }
 
-// What all ranks send for a token of a long sample: in each layer and pass Q, K, V and O or their gradients,
-// and once the token and what the layers made of it.
-double bytes_of_long_token(const HstuStackConfig& stack, const ContextShare& context, Precision precision) {
+// What all ranks send for a token of a long sample: once the token and what the layers made of it, and in
+// each layer and pass Q, K, V and O or their gradients, of the heads of other ranks. Where ranks do not
+// divide the heads, K and V for each other rank that sees them, of p under a causal mask 3 / 4 (p - 1).
+double bytes_of_long_token(const HstuStackConfig& stack, int tensor, int ranks, Precision precision) {
   const HstuLayerConfig& layer = stack.layer;
-  const std::int64_t of_layer = (layer.recompute.layer ? 12 : 8) + (layer.recompute.silu ? 3 : 0);
-  const std::int64_t numbers = stack.layers * of_layer * layer.heads * layer.head_dim + 4 * layer.dim;
-  return static_cast<double>(numbers * (precision == Precision::bf16 ? 2 : 4)) * (context.ranks - 1) /
-         context.ranks;
+  const bool divides = layer.heads / tensor % ranks == 0;
+  const double others = ranks - 1, share = others / ranks;
+  const double in = divides ? 3 * share : 1.5 * others, out = divides ? share : 0;
+  const double of_layer = (layer.recompute.layer ? 3 : 2) * (in + out) + (layer.recompute.silu ? in : 0);
+  const double numbers = static_cast<double>(stack.layers * layer.heads * layer.head_dim) * of_layer +
+                         static_cast<double>(4 * layer.dim) * share;
+  return numbers * (precision == Precision::bf16 ? 2 : 4);
 }
 
 }  // namespace
@@ -203,8 +207,8 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     table.sent = traffic(owners[t], table.distinct_ids, model.row_width(t));
   }
   add_dense(options, model, plan);
-  plan.context =
-      long_tokens / batches / ranks * bytes_of_long_token(model.layers(), context, options.precision);
+  plan.context = long_tokens / batches / ranks *
+                 bytes_of_long_token(model.layers(), plan.tensor, context.ranks, options.precision);
   return plan;
 }
 
@@ -220,7 +224,8 @@ std::string to_text(const RankPlan& plan) {
   };
   bytes("dense gradients", plan.dense, "sent by a rank for each batch: all-reduce");
   if (plan.tensor > 1) bytes("heads", plan.heads, "tokens and sums of layers whose heads ranks share");
-  if (plan.context > 0) bytes("long samples", plan.context, "tokens against heads: all-to-all in a group");
+  if (plan.context > 0)
+    bytes("long samples", plan.context, "of layers whose tokens ranks share: all-to-all in a group");
   bytes("ids", plan.sent().ids, "all-to-all");
   bytes("rows", plan.sent().rows, "all-to-all");
   const auto evenness = [&](const char* name, double x, const char* of) {
