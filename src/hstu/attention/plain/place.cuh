@@ -13,6 +13,13 @@ struct SampleRows {
   int first_row, from, count;
 };
 
+// The rows that are tokens of `x`, counted in `rows`.
+__device__ inline Intervals rows_of_tokens(const Intervals& x, const SampleRows& rows) {
+  const int from = rows.from, count = rows.count;
+  return {smaller(x.end0 - from, count), larger(x.lo1 - from, 0), smaller(x.hi1 - from, count),
+          larger(x.lo2 - from, 0), smaller(x.hi2 - from, count)};
+}
+
 struct PlainPlace {
   bool found;
   int sample;

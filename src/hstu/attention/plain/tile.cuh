@@ -341,12 +341,10 @@ __global__ void __launch_bounds__(kPlainThreads, PlainLayout<kRole, kD>::kBlocks
   const int token = own_rows.from + place.begin;
   Intervals any{other_rows.count, 0, 0, 0, 0};
   if (other_rows.count > kOther) {
-    any = (kOfKeys ? queries_of_keys(place.mask, token, token + rows)
-                   : keys_of_queries(place.mask, token, token + rows))
-              .any;
-    const int from = other_rows.from, count = other_rows.count;
-    any = {smaller(any.end0 - from, count), any.lo1 - from, smaller(any.hi1 - from, count), any.lo2 - from,
-           smaller(any.hi2 - from, count)};
+    any = rows_of_tokens((kOfKeys ? queries_of_keys(place.mask, token, token + rows)
+                                  : keys_of_queries(place.mask, token, token + rows))
+                             .any,
+                         other_rows);
   }
   const BlockWalk walk(any, kOther);
   const int steps = walk.count();
