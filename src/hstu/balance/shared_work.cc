@@ -6,16 +6,18 @@
 namespace hstu {
 namespace {
 
-// Adds the work of a sample that `rank` has.
-void add_work(std::int64_t work, bool is_shared, std::size_t rank, int group,
-              std::vector<std::int64_t>& loads) {
-  if (!is_shared) {
-    loads[rank] += work;
-    return;
-  }
-  const auto ranks = static_cast<std::size_t>(group);
-  const std::size_t first = rank / ranks * ranks;
-  for (std::size_t r = first; r < first + ranks; ++r) loads[r] += work / group;
+// The numbers of the block of `size` that has number `i`.
+std::span<std::int64_t> block_of(std::vector<std::int64_t>& numbers, std::size_t i, int size) {
+  const auto n = static_cast<std::size_t>(size);
+  return std::span(numbers).subspan(i / n * n, n);
+}
+
+void add_to_all(std::int64_t work, std::span<std::int64_t> loads) {
+  for (std::int64_t& load : loads) load += work / std::ssize(loads);
+}
+
+std::size_t place_of_least(std::span<const std::int64_t> loads) {
+  return static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());
 }
 
 }  // namespace
@@ -27,16 +29,19 @@ Partition balanced_partition(std::span<const std::int64_t> work, int ranks, cons
     if (shared.shares(a) != shared.shares(b)) return shared.shares(a);
     return work[static_cast<std::size_t>(a)] > work[static_cast<std::size_t>(b)];
   });
-  const auto group = static_cast<std::size_t>(shared.group);
-  std::vector<std::int64_t> loads(static_cast<std::size_t>(ranks), 0);
-  std::vector<std::size_t> owned(loads.size() / group, 0);  // shared samples of each group
-  Partition parts(loads.size());
+  std::vector<std::int64_t> of_groups(static_cast<std::size_t>(ranks / shared.tensor), 0);
+  std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(ranks), 0);  // of the samples that each has
+  Partition parts(of_ranks.size());
   for (const std::int32_t sample : order) {
-    auto rank = static_cast<std::size_t>(std::ranges::min_element(loads) - loads.begin());
-    // While the shared samples are divided, the ranks of a group have the same work.
-    if (shared.shares(sample)) rank = rank / group * group + owned[rank / group]++ % group;
-    parts[rank].push_back(sample);
-    add_work(work[static_cast<std::size_t>(sample)], shared.shares(sample), rank, shared.group, loads);
+    const std::int64_t n = work[static_cast<std::size_t>(sample)];
+    const int groups = shared.shares(sample) ? shared.context : 1;
+    const std::size_t group = place_of_least(of_groups);
+    add_to_all(n, block_of(of_groups, group, groups));
+    const std::span<std::int64_t> own =
+        block_of(of_ranks, group * static_cast<std::size_t>(shared.tensor), groups * shared.tensor);
+    std::int64_t& least = own[place_of_least(own)];
+    least += n;
+    parts[static_cast<std::size_t>(&least - of_ranks.data())].push_back(sample);
   }
   for (std::vector<std::int32_t>& part : parts) std::ranges::sort(part);
   return parts;
@@ -47,7 +52,8 @@ std::vector<std::int64_t> work_of_ranks(std::span<const std::int64_t> work, cons
   std::vector<std::int64_t> loads(partition.size(), 0);
   for (std::size_t r = 0; r < partition.size(); ++r)
     for (const std::int32_t sample : partition[r])
-      add_work(work[static_cast<std::size_t>(sample)], shared.shares(sample), r, shared.group, loads);
+      add_to_all(work[static_cast<std::size_t>(sample)],
+                 block_of(loads, r, shared.tensor * (shared.shares(sample) ? shared.context : 1)));
   return loads;
 }
 

@@ -1,4 +1,4 @@
-// Samples whose work the ranks of a group share, an equal part each, whichever of them has the sample.
+// Samples whose work several ranks share, an equal part each, whichever of them has the sample.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,21 @@
 
 namespace hstu {
 
+// The product of `tensor` and `context` divides the ranks.
 struct SharedWork {
-  int group = 1;                     // consecutive ranks; divides the ranks. 1: no work is shared
-  std::vector<char> is_shared = {};  // (samples); empty: none
+  int tensor = 1;                    // consecutive ranks, which share all of their samples
+  int context = 1;                   // consecutive groups of `tensor` ranks, which share some of them
+  std::vector<char> is_shared = {};  // (samples) those that a context group shares; empty: none
+
+  bool any() const { return tensor > 1 || context > 1; }
   bool shares(std::int32_t sample) const {
-    return group > 1 && !is_shared.empty() && is_shared[static_cast<std::size_t>(sample)] != 0;
+    return context > 1 && !is_shared.empty() && is_shared[static_cast<std::size_t>(sample)] != 0;
   }
 };
 
-// balanced_partition(), where the shared samples come first: each goes to the group with the least work so
-// far, and there to the ranks in turn. The others go to the rank with the least, of its parts too.
-// O(n (log n + ranks)).
+// balanced_partition() over groups, and then within each. The samples of context groups come first: each goes
+// to the groups with the least work so far. The others go to the tensor group with the least. The rank of the
+// groups that has the least work of its own has the sample. O(n (log n + ranks)).
 Partition balanced_partition(std::span<const std::int64_t> work, int ranks, const SharedWork& shared);
 
 // work_of_ranks() of what the ranks compute.

@@ -1,5 +1,6 @@
 #include "hstu/experiment/divided_heads.h"
 
+#include <algorithm>
 #include <string>
 
 #include "hstu/base/error.h"
@@ -9,6 +10,10 @@ namespace hstu {
 
 int tensor_ranks(const RunOptions& options, int ranks) {
   return ranks == 1 ? 1 : static_cast<int>(options.ranks.tensor);
+}
+
+int context_ranks(const RunOptions& options, int ranks) {
+  return ranks == 1 ? 1 : std::max(1, options.ranks.context);
 }
 
 void check_tensor_ranks(const RunOptions& options, int ranks) {
@@ -55,7 +60,7 @@ void check_context_ranks(int context, int tensor, const Model& model, int ranks)
 std::unique_ptr<DividedRanks> divide_ranks(const RunOptions& options, const Model& model,
                                            const Group& world) {
   const int tensor = tensor_ranks(options, world.size());
-  const int context = world.size() == 1 ? 1 : options.ranks.context;  // one rank computes every sample itself
+  const int context = context_ranks(options, world.size());
   if (tensor == 1 && context == 1) return nullptr;
   if (context > 1) check_context_ranks(context, tensor, model, world.size());
   return std::make_unique<DividedRanks>(world, GroupSizes{.tensor = tensor, .context = context});

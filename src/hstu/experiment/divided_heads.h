@@ -13,6 +13,9 @@ namespace hstu {
 // it evaluates and predicts with what others have trained.
 int tensor_ranks(const RunOptions& options, int ranks);
 
+// The same of a context group; 0 in the options, which no plan has replaced yet, is 1.
+int context_ranks(const RunOptions& options, int ranks);
+
 // Throws UsageError, naming field and value, unless the ranks can form such groups. A run that trains is
 // asked of one rank too.
 void check_tensor_ranks(const RunOptions& options, int ranks);

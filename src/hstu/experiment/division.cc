@@ -4,12 +4,14 @@
 
 #include "hstu/balance/shared_work.h"
 #include "hstu/balance/work.h"
+#include "hstu/experiment/divided_heads.h"
 
 namespace hstu {
 
 ContextShare context_share(const RunOptions& options, int ranks) {
-  if (ranks == 1 || ranks % options.ranks.context != 0) return {};
-  return {options.ranks.context, options.ranks.context_above};
+  const int context = context_ranks(options, ranks), tensor = tensor_ranks(options, ranks);
+  if (ranks % (context * tensor) != 0) return {};
+  return {context, options.ranks.context_above, tensor};
 }
 
 Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<const std::int64_t> tokens,
@@ -24,7 +26,7 @@ Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<c
     else
       work.push_back(layer_flops(stack.layer, causal_mask(n), static_cast<std::int32_t>(n)).step());
   }
-  SharedWork shared{.group = context.ranks};
+  SharedWork shared{.tensor = context.tensor, .context = context.ranks};
   for (const std::int64_t n : tokens) shared.is_shared.push_back(n > context.above ? 1 : 0);
   const bool equal_sizes = tokens.size() % static_cast<std::size_t>(ranks) == 0;
   const Partition slices = contiguous_partition(work.size(), ranks);
@@ -33,7 +35,7 @@ Division divide_batch(Balance balance, const HstuStackConfig& stack, std::span<c
     division.parts = slices;
   else if (balance == Balance::nvidia && equal_sizes)
     division.parts = equal_size_partition(work, ranks);
-  else if (shared.group > 1)
+  else if (shared.any())
     division.parts = balanced_partition(work, ranks, shared);
   else
     division.parts = balanced_partition(work, ranks);

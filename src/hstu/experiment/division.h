@@ -12,10 +12,12 @@
 
 namespace hstu {
 
-// Ranks of a context group, which share the work of samples of more than `above` tokens.
+// Ranks of a context group, which share the work of samples of more than `above` tokens, and of a tensor
+// group, which share that of all samples.
 struct ContextShare {
   int ranks = 1;
   std::int64_t above = 0;
+  int tensor = 1;
 };
 
 // Of a run on `ranks`, which its groups may not divide: then none.

@@ -166,9 +166,9 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     most_rows += of_ranks.most_rows();
     most_occurrences += of_ranks.most_occurrences();
     plan.tokens += of_ranks.tokens() / ranks;
-    // A rank computes its part of others' long samples too.
-    plan.flops +=
-        context.ranks == 1 ? of_ranks.flops() : piece.division.imbalance * of_ranks.all_flops() / ranks;
+    // A rank computes its part of others' samples too.
+    const bool shares = context.ranks > 1 || context.tensor > 1;
+    plan.flops += shares ? piece.division.imbalance * of_ranks.all_flops() / ranks : of_ranks.flops();
     if (context.ranks > 1)
       for (const SamplesOfRank& of_rank : piece.ranks)
         for (const std::int64_t position : of_rank.positions)
