@@ -234,6 +234,25 @@ TEST_F(RankedProcesses, ASeedThatRankZeroDrawsIsThatOfAllAndOfTheRun) {
   EXPECT_EQ(run(with(train("other"), {"--set", "seed=random"})), 0) << "a run keeps the seed that it drew";
 }
 
+TEST_F(RankedProcesses, AContextThatAPlanChoosesIsThatOfTheRunAndStays) {
+  const Words set{"--ranks", "2",
+                  "--set",   "ranks.context=0",
+                  "--set",   "ranks.context_above=4",
+                  "--set",   "training.batch_size=1",
+                  "--set",   "training.max_steps=2"};
+  ASSERT_EQ(run(with(train("chosen"), set)), 0) << words_on_terminal();
+  EXPECT_EQ(load_config<RunOptions>(folder_ / "chosen" / "config.toml").ranks.context, 2);
+  EXPECT_THAT(words_on_terminal(), HasSubstr("ranks.context: 2 (the rank with the most work has"));
+  // A plan would choose 1 now.
+  const Words more{"--ranks",        "2",
+                   "--set",          "ranks.context=0",
+                   "--set",          "ranks.context_above=900",
+                   "--allow-change", "ranks.context_above",
+                   "--set",          "training.max_steps=3"};
+  ASSERT_EQ(run(with(train("chosen"), more)), 0) << words_on_terminal();
+  EXPECT_EQ(load_config<RunOptions>(folder_ / "chosen" / "config.toml").ranks.context, 2);
+}
+
 TEST_F(RankedProcesses, TorchrunsVariablesGiveTheBitsOfRanks) {
   ASSERT_EQ(run(with(train("ranks"), {"--ranks", "2"})), 0);
   const int port = listen_on(0, true).port;

@@ -1,4 +1,4 @@
-#include "hstu/plan/tensor_choice.h"
+#include "hstu/plan/group_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 namespace hstu {
 namespace {
 
-TEST(TensorChoice, IsTheFastestOfThoseThatFit) {
-  const auto best = [](std::vector<TensorChoice> choices) { return best_of(choices).tensor; };
-  const TensorChoice whole{.tensor = 1, .step = {.model = 2}, .memory = 90},
+TEST(GroupChoice, IsTheFastestOfThoseThatFit) {
+  const auto best = [](std::vector<GroupChoice> choices) { return best_of(choices).tensor; };
+  const GroupChoice whole{.tensor = 1, .step = {.model = 2}, .memory = 90},
       shared{.tensor = 2, .step = {.model = 2, .heads = 0.1}, .memory = 50};
-  TensorChoice large = whole, small = shared;
+  GroupChoice large = whole, small = shared;
   EXPECT_EQ(best({whole, shared}), 1);
   large.fits = false;
   EXPECT_EQ(best({large, shared}), 2);
@@ -20,14 +20,14 @@ TEST(TensorChoice, IsTheFastestOfThoseThatFit) {
   EXPECT_EQ(best({large, small}), 2);  // needs less
 }
 
-TEST(TensorChoice, CountsWhatRanksSendAndHave) {
+TEST(GroupChoice, CountsWhatRanksSendAndHave) {
   const Path folder = temporary_folder();
   testing::write_small_dataset(folder / "data");
   RunOptions options = testing::small_run(folder / "data");
   dlrmv4_of(options).heads = 4;
   const GpuSpecs gpu = *gpu_specs("NVIDIA H200", "9.0");
   const auto choices =
-      tensor_choices(options, planned_device(Device::host()), gpu, {.link = gpu.link_bandwidth}, 8);
+      group_choices(options, planned_device(Device::host()), gpu, {.link = gpu.link_bandwidth}, 8);
   ASSERT_EQ(choices.size(), 3);
   EXPECT_EQ(best_of(choices).tensor, 1);
   EXPECT_EQ(choices[0].step.heads, 0);
@@ -49,6 +49,29 @@ TEST(TensorChoice, CountsWhatRanksSendAndHave) {
   const RankPlan plan = plan_ranks(options, data, 8, 1);
   const double layers = static_cast<double>(dlrmv4_of(options).layers);
   EXPECT_DOUBLE_EQ(plan.heads, layers * plan.tokens * (4 * 3 * 8 * 4 + 2 * 3 * 4 * 8));
+}
+
+// Batches of one sample, which one of two ranks computes alone, or both.
+TEST(GroupChoice, TakesTheContextThatMakesWorkEven) {
+  const Path folder = temporary_folder();
+  testing::write_small_dataset(folder / "data");
+  RunOptions options = testing::small_run(folder / "data");
+  options.training.batch_size = 1;
+  const PlannedDevice host = planned_device(Device::host());
+  const auto chosen = [&](int ranks) { return with_context(options, host, ranks); };
+  EXPECT_EQ(chosen(2).why, "") << "1 is a number";
+  options.ranks.context = 0, options.ranks.context_above = 1;
+  EXPECT_EQ(chosen(1).options.ranks.context, 1);
+  EXPECT_EQ(chosen(2).options.ranks.context, 2);
+  EXPECT_EQ(chosen(4).options.ranks.context, 4) << "more ranks than heads";
+  EXPECT_EQ(chosen(2).why, "ranks.context: 2 (the rank with the most work has 0.50 of what it has with 1)\n");
+  options.training.batch_size = 64;
+  EXPECT_EQ(chosen(2).options.ranks.context, 1) << "as even without";
+  options.ranks.context_above = 100;
+  EXPECT_EQ(
+      chosen(2).why,
+      "ranks.context: 1 (no sample of the first batches has more than ranks.context_above = 100 tokens, "
+      "or ranks cannot share it)\n");
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 #include "hstu/cli/installed.h"
 #include "hstu/experiment/device_choice.h"
 #include "hstu/experiment/divided_heads.h"
+#include "hstu/plan/group_choice.h"
 #include "hstu/plan/memory_plan.h"
 #include "hstu/plan/rank_plan.h"
 #include "hstu/plan/step_estimate.h"
 #include "hstu/plan/table_tiers.h"
-#include "hstu/plan/tensor_choice.h"
 
 namespace hstu {
 namespace {
@@ -26,14 +26,11 @@ struct PlanWords {
   bool json = false;
 };
 
-// Of the GPU that is planned for; none of the host, and of a GPU that the table does not have.
-std::optional<GpuSpecs> specs_of(const PlannedDevice& device) {
-  if (device.device.is_host()) return std::nullopt;
-  return gpu_specs(device.name, fmt::format("{}.{}", device.device.major, device.device.minor));
-}
-
-Interconnect interconnect_of(const PlanWords& words, const GpuSpecs& gpu) {
-  return {.link = words.link_gbs > 0 ? words.link_gbs * 1e9 : gpu.link_bandwidth,
+// `gpu`: none if its figures are not known.
+Interconnect interconnect_of(const PlanWords& words, const std::optional<GpuSpecs>& gpu) {
+  return {.link = words.link_gbs > 0 ? words.link_gbs * 1e9
+                  : gpu              ? gpu->link_bandwidth
+                                     : 0,
           .network = words.network_gbs * 1e9,
           .gpus_per_host = words.gpus_per_host};
 }
@@ -82,32 +79,36 @@ void add_plan_command(CLI::App& app) {
       "  hstu plan configs/movielens-100k.toml --set data.path=dataset --ranks 1024 --gpu h100 --network-gbs "
       "25");
   command->callback([words] {
-    const auto options = load_config<RunOptions>(find_config(words->config), words->set);
-    check_consistency(options);
-    if (words->ranks > 1) check_tensor_ranks(options, words->ranks);
+    const auto asked = load_config<RunOptions>(find_config(words->config), words->set);
+    check_consistency(asked);
+    if (words->ranks > 1) check_tensor_ranks(asked, words->ranks);
     const PlannedDevice device = capped(
-        words->gpu.empty() ? planned_device(choose_device(options.device).device) : planned_gpu(words->gpu),
-        options);
+        words->gpu.empty() ? planned_device(choose_device(asked.device).device) : planned_gpu(words->gpu),
+        asked);
+    const std::optional<GpuSpecs> gpu = specs_of(device);
+    const auto [options, why] = with_context(asked, device, words->ranks, interconnect_of(*words, gpu));
     const MemoryPlan plan =
         plan_memory(with_places(options, device, words->ranks), device.device, words->ranks);
     Json json = to_json(plan, device);
-    std::string text = to_text(plan, device);
+    std::string text = why + to_text(plan, device);
     if (words->ranks > 1) {
       const RankPlan of_ranks = plan_ranks(options, words->ranks);
       json["over_ranks"] = to_json(of_ranks);
       text += "\n" + tables_text(of_ranks, plan) + "\n" + to_text(of_ranks);
-      if (const auto gpu = specs_of(device)) {
-        const auto steps = estimate_scaling(options, *gpu, interconnect_of(*words, *gpu), words->ranks);
+      json["over_ranks"]["context"] = options.ranks.context;
+      if (gpu) {
+        const auto steps = estimate_scaling(options, *gpu, interconnect_of(*words, gpu), words->ranks);
         json["estimate"] = to_json(steps);
         text += fmt::format(
             "\nestimate for {}, the same batch on 1, 2, 4 ... ranks (docs/performance/ranks.md)\n{}",
             device.name, to_text(steps));
-        const auto choices = tensor_choices(with_places(options, device, words->ranks), device, *gpu,
-                                            interconnect_of(*words, *gpu), words->ranks);
-        json["estimate"]["tensor"] = to_json(choices);
+        const auto choices = group_choices(with_places(options, device, words->ranks), device, *gpu,
+                                           interconnect_of(*words, gpu), words->ranks);
+        json["estimate"]["groups"] = to_json(choices);
         if (choices.size() > 1)
-          text += fmt::format("\nranks that share the heads of a layer (ranks.tensor), of {} ranks\n{}",
-                              words->ranks, to_text(choices));
+          text += fmt::format(
+              "\nranks that share heads (ranks.tensor) and long samples (ranks.context), of {} ranks\n{}",
+              words->ranks, to_text(choices));
       }
     }
     fmt::print("{}", words->json ? json.dump(2) + "\n" : text);

@@ -21,6 +21,7 @@
 #include "hstu/experiment/device_choice.h"
 #include "hstu/mlperf/submission_facts.h"
 #include "hstu/mlperf/verdict_text.h"
+#include "hstu/plan/group_choice.h"
 #include "hstu/plan/table_tiers.h"
 #include "hstu/predict/run_publisher.h"
 #include "hstu/run/pruned.h"
@@ -47,6 +48,22 @@ void settle_device(RunOptions& options) {
   const DeviceChoice choice = choose_device(options.device);
   if (options.device == "auto") options.device = choice.device.is_host() ? "host" : "cuda";
   print_note("device: {} ({})\n", options.device, choice.why);
+}
+
+// Replaces ranks.context = 0, so that a run continues with the same groups. `before`: what rank 0, or the run
+// until now, has; 0: a plan chooses.
+void settle_context(RunOptions& options, int before, int ranks) {
+  if (options.ranks.context != 0) return;
+  if (before == 0 && options.mlperf)
+    fail_usage(
+        "ranks.context = 0 reads the dataset before the clock of mlperf starts: set what hstu plan CONFIG "
+        "--ranks {} prints for it",
+        ranks);
+  options.ranks.context = before;
+  const PlannedDevice device = capped(planned_device(choose_device(options.device).device), options);
+  const ChosenContext chosen = with_context(options, device, ranks);
+  options = chosen.options;
+  print_note("{}", chosen.why);
 }
 
 // Replaces places "auto" of tables, so that a run continues with its tables where they were.
@@ -87,11 +104,13 @@ RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int 
   if (options.data.path != before.data.path || options.checkpoint.publish != before.checkpoint.publish)
     settle_paths(options);
   settle_device(options);
+  settle_context(options, before.ranks.context, ranks);
   settle_places(options, ranks);
   return options;
 }
 
-RunOptions new_options(const TrainWords& words, int ranks) {
+// `context`: the number that rank 0 has chosen for ranks.context = 0; 0: this is rank 0.
+RunOptions new_options(const TrainWords& words, int ranks, int context = 0) {
   auto options = load_config<RunOptions>(find_config(words.config), words.set);
   WarmStartSection& start = options.warm_start;
   if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
@@ -107,6 +126,7 @@ RunOptions new_options(const TrainWords& words, int ranks) {
     read_manifest(options.data.path);
   }
   settle_device(options);
+  settle_context(options, context, ranks);
   settle_places(options, ranks);
   return options;
 }
@@ -149,9 +169,9 @@ TrainRequest follower_request(const TrainWords& words, const Path& folder, int r
   TrainRequest request;
   request.resume = !words.resume.empty();
   request.folder = open_run_folder(folder);
-  request.options = request.resume ? resume_options(words, request.folder, ranks) : new_options(words, ranks);
-  // What rank 0 has chosen.
-  const RunOptions chosen = read_run_options(request.folder);
+  const RunOptions chosen = read_run_options(request.folder);  // what rank 0 has chosen
+  request.options = request.resume ? resume_options(words, request.folder, ranks)
+                                   : new_options(words, ranks, chosen.ranks.context);
   if (request.options.seed == kRandomNumber) request.options.seed = chosen.seed;
   if (!request.resume) request.options.warm_start.checkpoint = chosen.warm_start.checkpoint;
   return request;

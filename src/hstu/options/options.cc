@@ -153,9 +153,11 @@ void describe(ConfigFields& f, RanksSection& o) {
           "ranks that share the heads of the HSTU layers; divides the number of ranks and model.heads; for "
           "samples that do not fit one GPU: 1 is faster",
           rule::between(1, 1 << 16));
-  f.field("context", o.context,
-          "ranks that share the tokens of long samples in the layers; divides the number of ranks",
-          rule::at_least(1));
+  f.field(
+      "context", o.context,
+      "ranks that share the tokens of long samples in the layers; divides the number of ranks; 0: chosen by "
+      "a plan at the start of the run",
+      rule::at_least(0));
   f.field("context_above", o.context_above,
           "samples with more tokens than this are long; the others are computed by one rank each",
           rule::at_least(1));

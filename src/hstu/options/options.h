@@ -103,7 +103,7 @@ struct RanksSection {
   GpuMessages gpu_messages = GpuMessages::nccl;
   bool shard_optimizer = false;
   std::int64_t tensor = 1;             // ranks that share the heads of the layers
-  int context = 1;                     // ranks of a context group (comm/groups.h)
+  int context = 1;                     // ranks of a context group (comm/groups.h); 0: not chosen yet
   std::int64_t context_above = 16384;  // tokens; samples with more are long
 };
 
