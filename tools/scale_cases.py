@@ -130,6 +130,9 @@ class Works:
         self.zipf = Data("zipf", f"random --users {self.zipf_users} --length-high {longest}".split(), ["parquet"])
         self.fixed = Data("fixed", f"random --users {16 if tiny else 256} --lengths uniform "
                           f"--length-low {longest // 2} --length-high {longest // 2 + 1}".split(), ["parquet"])
+        most_items = 32 if tiny else 32768
+        self.long_users = Data("long", f"random --users 6 --lengths uniform --length-low {most_items} "
+                               f"--length-high {most_items + 1}".split(), ["parquet"])
         self.small = Data("quickstart", f"yambda --users {40 if tiny else 500} --days {10 if tiny else 42} --items "
                           f"{100 if tiny else 1000} --seed 1".split(),
                           ["yambda", "--test-days", "0", "--min-history", "0"])
@@ -161,6 +164,13 @@ class Works:
         steps = self.zipf_users // samples  # of an epoch, which is a line of the log
         return self.ranking(samples) | {"training.max_steps": steps * (1 + lines), "metrics.every_steps": steps}
 
+    # One user of more than 65,000 tokens in a batch, whom the ranks of a context group share.
+    def long(self, context):
+        return self.ranking(1) | {"data.history_length": 31 if self.tiny else 32767,
+                                  "model.positions": 64 if self.tiny else 65536, "ranks.context": context,
+                                  "ranks.context_above": 16 if self.tiny else 16384,
+                                  "training.max_steps": 6, "metrics.every_steps": 2}
+
     # A table of width 256 with Adam, a tenth of whose rows fit the cache; as many rows for each rank on any number.
     def backend(self, ranks):
         users, items = (8, 200) if self.tiny else (448, 7_500_000)
@@ -191,6 +201,17 @@ def all_cases(most, tiny):
         add(f"fixed/weak/{r}", "fixed/weak", r, works.fixed, ranking, works.fixed_ranking(ranking_batch * r))
     for r in ranks:
         add(f"zipf/weak/{r}", "zipf/weak", r, works.zipf, ranking, works.zipf_ranking(ranking_batch * r))
+    # Heads that ranks share, by the work of fixed/weak; a long user, whom more and more ranks share.
+    for r in ranks[1:]:
+        if r <= 4:
+            heads = {"model.heads": r} if tiny else {}
+            add(f"fixed/tensor{r}/{top}", "", top, works.fixed, ranking,
+                works.fixed_ranking(ranking_batch * top) | heads | {"ranks.tensor": r})
+    for r in ranks:
+        add(f"long/{r}", "long", r, works.long_users, ranking, works.long(r))
+    if top >= 4:
+        heads = {"model.heads": 2} if tiny else {}
+        add(f"long/both/{top}", "", top, works.long_users, ranking, works.long(top // 2) | heads | {"ranks.tensor": 2})
     for balance in ("nvidia", "none"):
         add(f"zipf/{balance}/{top}", "", top, works.zipf, ranking,
             works.zipf_ranking(ranking_batch * top, 2) | {"training.balance": balance})

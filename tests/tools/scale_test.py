@@ -12,7 +12,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "scale"
-CASES = ["dlrm/weak/1", "dlrm/weak/2", "fixed/profile/2", "zipf/none/2", "backend/prefetch/2", "resume/*", "killed/2"]
+CASES = ["dlrm/weak/1", "dlrm/weak/2", "fixed/profile/2", "zipf/none/2", "backend/prefetch/2", "resume/*",
+         "killed/2", "fixed/tensor2/2", "long/2"]
 
 
 def run(build, folder, *words):
@@ -25,7 +26,8 @@ def test_cases(build, folder):
     status, cases = run(build, folder, *(word for case in CASES for word in ("--only", case)))
     assert status == 0, {name: case.get("error") for name, case in cases.items()}
     assert len(cases) == len(CASES), list(cases)
-    for name in ("dlrm/weak/1", "dlrm/weak/2", "zipf/none/2", "backend/prefetch/2", "resume/2to1"):
+    for name in ("dlrm/weak/1", "dlrm/weak/2", "zipf/none/2", "backend/prefetch/2", "resume/2to1",
+                 "fixed/tensor2/2", "long/2"):
         low, middle, high = cases[name]["step_ms"]
         assert 0 < low <= middle <= high, cases[name]
         assert cases[name]["samples_per_s"] > 0, cases[name]
