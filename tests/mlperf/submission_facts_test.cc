@@ -71,13 +71,14 @@ TEST(SubmissionFacts, AllRefusalsComeTogether) {
   options.features.context.pop_back();
   options.tables.by_name["item"].capacity = "200M";
   options.tables.by_name["uid"].place = "auto";
+  options.ranks.context = 0;
   const std::string text = refusal_of(options, 3);
   for (const char* const part :
        {"submission.organization = \"\"",
         "training.batch_size = 8192: micro_batch_size needs a multiple of the 3 ranks",
         "sparse_optimizer.learning_rate = 2e-06: must be dense_optimizer.learning_rate, 1e-06",
         "features.context[7].name is missing", "tables.item.capacity = \"200M\": must be \"\"",
-        "tables.place = \"auto\""})
+        "tables.place = \"auto\"", "ranks.context = 0: a plan reads the dataset"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

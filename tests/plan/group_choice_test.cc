@@ -1,5 +1,8 @@
 #include "hstu/plan/group_choice.h"
 
+#include <array>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "support/kind_options.h"
@@ -65,6 +68,15 @@ TEST(GroupChoice, TakesTheContextThatMakesWorkEven) {
   EXPECT_EQ(chosen(2).options.ranks.context, 2);
   EXPECT_EQ(chosen(4).options.ranks.context, 4) << "more ranks than heads";
   EXPECT_EQ(chosen(2).why, "ranks.context: 2 (the rank with the most work has 0.50 of what it has with 1)\n");
+  dlrmv4_of(options).heads = 4;
+  const GpuSpecs gpu = *gpu_specs("NVIDIA H200", "9.0");
+  std::vector<std::array<int, 2>> groups;
+  for (const GroupChoice& choice : group_choices(options, host, gpu, {.link = gpu.link_bandwidth}, 8)) {
+    groups.push_back({choice.tensor, choice.context});
+    EXPECT_EQ(choice.step.context > 0, choice.context > 1);
+  }
+  EXPECT_EQ(groups, (std::vector<std::array<int, 2>>{
+                        {1, 1}, {1, 2}, {1, 4}, {1, 8}, {2, 1}, {2, 2}, {2, 4}, {4, 1}, {4, 2}}));
   options.training.batch_size = 64;
   EXPECT_EQ(chosen(2).options.ranks.context, 1) << "as even without";
   options.ranks.context_above = 100;

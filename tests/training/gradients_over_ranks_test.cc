@@ -329,9 +329,8 @@ TEST_F(GradientsOverRanks, OfHeadsAndLongSamplesThatRanksShareAreThoseOfOneRank)
 TEST_F(GradientsOverRanks, OfLongSamplesWithFewHeadsAreThoseOfOneRank) {
   options_.ranks.context_above = 7;
   options_.training.micro_batch_tokens = 60;
-  for (const auto& [heads, tensor, context] :
-       {std::array{1, 1, 2}, std::array{1, 1, 4}, std::array{3, 1, 2}, std::array{3, 1, 4},
-        std::array{6, 2, 2}}) {
+  for (const auto& [heads, tensor, context] : {std::array{1, 1, 2}, std::array{1, 1, 4}, std::array{3, 1, 2},
+                                               std::array{3, 1, 4}, std::array{6, 2, 2}}) {
     SCOPED_TRACE(fmt::format("{} heads, tensor {}, context {}", heads, tensor, context));
     dlrmv4_of(options_).heads = dlrmv4_of(one_batch_).heads = heads;
     options_.ranks.tensor = tensor, options_.ranks.context = context;

@@ -54,11 +54,6 @@ void settle_device(RunOptions& options) {
 // until now, has; 0: a plan chooses.
 void settle_context(RunOptions& options, int before, int ranks) {
   if (options.ranks.context != 0) return;
-  if (before == 0 && options.mlperf)
-    fail_usage(
-        "ranks.context = 0 reads the dataset before the clock of mlperf starts: set what hstu plan CONFIG "
-        "--ranks {} prints for it",
-        ranks);
   options.ranks.context = before;
   const PlannedDevice device = capped(planned_device(choose_device(options.device).device), options);
   const ChosenContext chosen = with_context(options, device, ranks);

@@ -62,6 +62,10 @@ void refuse_form(const RunOptions& o, int ranks, Refusals& refusals) {
       chooses_places(o.tables),
       "tables.place = \"auto\": it looks into the dataset, which is not open before the clock starts: "
       "name the place");
+  refusals.add(
+      o.ranks.context == 0,
+      "ranks.context = 0: a plan reads the dataset, which is not open before the clock starts: set what hstu "
+      "plan chooses");
   refusals.add(!o.training.drop_last,
                "training.drop_last = false: counts of samples are multiples of a batch: true");
   refusals.add(o.training.batch_size % ranks != 0,
