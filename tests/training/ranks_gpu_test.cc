@@ -44,6 +44,21 @@ TEST_F(RankedRunOnGpus, EveryWorldSizeTrainsTheSameModel) {
   }
 }
 
+// Two ranks divide two heads; of one head each has its own queries, and gets keys and values.
+TEST_F(RankedRunOnGpus, LongSamplesThatRanksShareTrainTheSameModelAndGiveTheSameBytes) {
+  options_.ranks.context_above = 7;
+  for (const int heads : {2, 1}) {
+    dlrmv4_of(options_).heads = heads;
+    const std::string name = fmt::format("{} heads", heads);
+    options_.ranks.context = 1;
+    const TrainResult alone = run(name + " alone");
+    options_.ranks.context = 2;
+    expect_the_model_of_one_rank(run_on(2, name), alone);
+    run_on(2, name + " again");
+    expect_same_tensors(name + " again", name);
+  }
+}
+
 TEST_F(RankedRunOnGpus, CopiesPartsAndTablesOnTheHostTrainTheSameModel) {
   const TrainResult alone = run("alone");
   options_.tables.ranks = TableRanks::copy;

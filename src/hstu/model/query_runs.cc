@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "hstu/attention/mask.h"
+
 namespace hstu {
 namespace {
 
