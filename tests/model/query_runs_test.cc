@@ -1,7 +1,6 @@
 // How ranks divide the tokens of long samples, and which keys they give each other.
 #include "hstu/model/query_runs.h"
 
-#include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>

@@ -168,6 +168,7 @@ TEST(SharedSamples, HaveTheResultsOfOneRank) {
   for (const Form& form : forms()) {
     const Tensor dy = random_tensor({form.wants_some ? wanted : all, kDim}, DType::f64, 2);
     for (const Ranks& of : kRanks) {
+      if (of.divides_heads() && form.mask.left >= 0) continue;  // there a sample is whole
       const int ranks = of.data * of.groups.tensor * of.groups.context;
       const SomeSamples alone(form, 0, 1, ranks);
       const Values expected = compute(form, of.heads, alone, x, dy, nullptr);
