@@ -12,7 +12,7 @@ namespace hstu {
 namespace {
 
 TEST(GroupChoice, IsTheFastestOfThoseThatFit) {
-  const auto best = [](std::vector<GroupChoice> choices) { return best_of(choices).tensor; };
+  const auto best = [](const std::vector<GroupChoice>& choices) { return best_of(choices).tensor; };
   const GroupChoice whole{.tensor = 1, .step = {.model = 2}, .memory = 90},
       shared{.tensor = 2, .step = {.model = 2, .heads = 0.1}, .memory = 50};
   GroupChoice large = whole, small = shared;
