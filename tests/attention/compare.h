@@ -9,6 +9,7 @@
 #include "attention/device_case.h"
 #include "attention/errors.h"
 #include "attention/reference.h"
+#include "attention/softmax_reference.h"
 #include "hstu/attention/attention.h"
 
 namespace hstu {
@@ -30,6 +31,7 @@ AttentionResult exact_result(const HostBatch<T>& batch, std::size_t b, int head)
   if (!c.contexts.empty()) p.contexts = &c.contexts[b];
   if (!c.targets.empty()) p.targets = &c.targets[b];
   p.mask = c.mask;
+  p.score = c.score;
   p.alpha = static_cast<double>(batch.alpha()), p.scale = batch.scale(b);
   attention_forward(p, kHost, rows(r.o));
   attention_backward(p, kHost, {.d_o = rows(d_o), .dq = rows(r.dq), .dk = rows(r.dk), .dv = rows(r.dv)});
@@ -39,6 +41,13 @@ AttentionResult exact_result(const HostBatch<T>& batch, std::size_t b, int head)
 template <typename T>
 AttentionResult rounded_result(const HostBatch<T>& batch, std::size_t b, int head) {
   const auto input = [&](InputPart part) { return batch.matrix(b, head, part); };
+  if (batch.description().score == ScoreFunction::softmax) {
+    const AttentionMask& mask = batch.description().mask;
+    return reference_softmax<float>(batch.mask_of(b), {mask.hidden_period, mask.hidden_phase},
+                                    batch.description().head_dim, input(kQ), input(kK), input(kV), input(kDo),
+                                    static_cast<double>(batch.alpha()), batch.scale(b),
+                                    [](double x) { return round_to<T>(x); });
+  }
   return reference_attention<float>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
                                     input(kV), input(kDo), static_cast<double>(batch.alpha()), batch.scale(b),
                                     [](double x) { return round_to<T>(x); });

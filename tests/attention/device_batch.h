@@ -131,7 +131,8 @@ class DeviceBatch {
         offsets_(host.offsets()),
         contexts_(c.contexts),
         targets_(c.targets),
-        scales_(host.scales()) {
+        scales_(host.scales()),
+        log_sums_(problem_.log_sums == nullptr ? 0 : 4 * problem_.tokens * problem_.heads) {
     const std::int64_t row_bytes = host.kParts * width_ * static_cast<std::int64_t>(sizeof(T));
     inputs_.repeat(host.rows());
     inputs_.set_all_bits(0, host.offsets().front() * row_bytes);
@@ -141,6 +142,7 @@ class DeviceBatch {
     if (!c.contexts.empty()) problem_.contexts = contexts_.template as<std::int32_t>();
     if (!c.targets.empty()) problem_.targets = targets_.template as<std::int32_t>();
     if (c.per_sample_scale) problem_.sample_scale = scales_.template as<float>();
+    if (problem_.log_sums != nullptr) problem_.log_sums = log_sums_.template as<float>();
   }
 
   // Without the addresses: strides decide the choice of kernels.
@@ -157,6 +159,9 @@ class DeviceBatch {
     p.mask = c.mask;
     p.alpha = static_cast<double>(host.alpha()), p.scale = static_cast<double>(host.kScale);
     p.deterministic = c.deterministic;
+    static float log_sum = 0;
+    p.score = c.score;
+    if (c.score == ScoreFunction::softmax) p.log_sums = &log_sum;
     return p;
   }
   static AttentionDevice device_of(const HostBatch<T>& host) {
@@ -182,7 +187,7 @@ class DeviceBatch {
     return {inputs_.as<T>() + part * width_, HostBatch<T>::kParts * width_, case_.head_dim};
   }
   AttentionGradients gradients() const {
-    return {.d_o = input(kDo), .dq = output(1), .dk = output(2), .dv = output(3)};
+    return {.d_o = input(kDo), .o = output(0), .dq = output(1), .dk = output(2), .dv = output(3)};
   }
   AttentionRows output(int i) const { return {outputs_.as<T>() + i * width_, 4 * width_, case_.head_dim}; }
 
@@ -191,7 +196,7 @@ class DeviceBatch {
   AttentionProblem problem_;
   AttentionDevice device_;
   AttentionRoute route_;
-  DeviceBytes inputs_, outputs_, workspace_, offsets_, contexts_, targets_, scales_;
+  DeviceBytes inputs_, outputs_, workspace_, offsets_, contexts_, targets_, scales_, log_sums_;
 };
 
 // Rows of no sample must be as they were.

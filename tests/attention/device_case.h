@@ -34,6 +34,7 @@ struct DeviceCase {
   AttentionKernel kernel = AttentionKernel::hopper;  // of the forward pass; mma is what older GPUs would take
   std::int64_t period = 0;      // rows after which the inputs repeat, so that the host holds few; 0: never
   bool states_longest = false;  // the problem says how long its samples are
+  ScoreFunction score = ScoreFunction::silu;
 };
 
 template <typename T>

@@ -319,7 +319,8 @@ TEST_F(AttentionQueriesOnGpu, FastKernelsRefuseToAddBeforeTheyLaunch) {
   p.samples = p.tokens = 1, p.heads = 1, p.head_dim = 64;
   p.q = p.k = p.v = {nullptr, 64, 64};
   const AttentionRows rows{nullptr, 64, 64};
-  AttentionGradients g{rows, rows, rows, rows, true, false};
+  AttentionGradients g{
+      .d_o = rows, .dq = rows, .dk = rows, .dv = rows, .accumulate_dq = true, .accumulate_dkv = false};
   try {
     attention_backward(p, cuda::attention_device(), g);
     ADD_FAILURE() << "nothing was refused";

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "attention/softmax_reference.h"
 #include "hstu/base/random.h"
 
 namespace hstu {
@@ -33,13 +34,15 @@ struct Inputs {
     for (Matrix* all : {&q, &k, &v, &d_o})
       for (int i = 0; i < n * kHeadDim; ++i) all->push_back(random.normal());
   }
-  AttentionResult result(const SampleMask& mask) const {
-    return reference_attention<double>(mask, kHeadDim, q, k, v, d_o, kAlpha, kScale,
-                                       [](double x) { return x; });
+  AttentionResult result(const SampleMask& mask, ScoreFunction score = ScoreFunction::silu) const {
+    const auto exact = [](double x) { return x; };
+    if (score == ScoreFunction::softmax)
+      return reference_softmax<double>(mask, {3, 1}, kHeadDim, q, k, v, d_o, kAlpha, kScale, exact);
+    return reference_attention<double>(mask, kHeadDim, q, k, v, d_o, kAlpha, kScale, exact);
   }
   // The sum of dO o O, whose gradients dq, dk and dv are.
-  double loss(const SampleMask& mask) const {
-    const Matrix o = result(mask).o;
+  double loss(const SampleMask& mask, ScoreFunction score) const {
+    const Matrix o = result(mask, score).o;
     double sum = 0;
     for (std::size_t i = 0; i < o.size(); ++i) sum += o[i] * d_o[i];
     return sum;
@@ -48,17 +51,19 @@ struct Inputs {
 
 TEST(AttentionReference, GradientsAreTheDifferencesOfItsOwnForward) {
   constexpr double kStep = 1e-5;
-  for (const SampleMask& mask : kMasks) {
-    const Inputs at(mask.n);
-    const AttentionResult gradients = at.result(mask);
-    for (const auto& [input, gradient] :
-         {std::pair{&Inputs::q, &gradients.dq}, {&Inputs::k, &gradients.dk}, {&Inputs::v, &gradients.dv}}) {
-      for (std::size_t i = 0; i < gradient->size(); ++i) {
-        Inputs before = at, after = at;
-        (before.*input)[i] -= kStep;
-        (after.*input)[i] += kStep;
-        EXPECT_NEAR((*gradient)[i], (after.loss(mask) - before.loss(mask)) / (2 * kStep), 1e-8)
-            << describe(mask) << ", element " << i;
+  for (const ScoreFunction score : {ScoreFunction::silu, ScoreFunction::softmax}) {
+    for (const SampleMask& mask : kMasks) {
+      const Inputs at(mask.n);
+      const AttentionResult gradients = at.result(mask, score);
+      for (const auto& [input, gradient] :
+           {std::pair{&Inputs::q, &gradients.dq}, {&Inputs::k, &gradients.dk}, {&Inputs::v, &gradients.dv}}) {
+        for (std::size_t i = 0; i < gradient->size(); ++i) {
+          Inputs before = at, after = at;
+          (before.*input)[i] -= kStep;
+          (after.*input)[i] += kStep;
+          const double difference = (after.loss(mask, score) - before.loss(mask, score)) / (2 * kStep);
+          EXPECT_NEAR((*gradient)[i], difference, 1e-8) << describe(mask) << ", element " << i;
+        }
       }
     }
   }

@@ -34,17 +34,21 @@ struct RoutedCase {
 std::vector<RoutedCase> routed_cases() {
   static constexpr float kTable[1] = {};
   static constexpr std::int64_t kOffsets[5] = {};
+  static float log_sums[1] = {};
   const auto same = [](AttentionProblem& /*p*/) {};
   const auto with_bias = [](AttentionProblem& p) { p.bias.position_table = kTable, p.bias.positions = 1; };
-  return {{"bf16, fp16; head size 32, 64, 128, 256", 128, same},
-          {"any other head size", 96, same},
-          {"fp32", 128, [](AttentionProblem& p) { p.type = AttentionType::fp32; }},
-          {"a relative bias, head size 32, 64", 64, with_bias},
-          {"a relative bias, head size 128", 128, with_bias},
-          {"a relative bias, head size 256", 256, with_bias},
-          {"query offsets, bf16", 128, [](AttentionProblem& p) { p.query_offsets = kOffsets; }},
-          {"softmax", 128, [](AttentionProblem& p) { p.score = ScoreFunction::softmax; }},
-          {"row_stable", 128, [](AttentionProblem& p) { p.row_stable = true; }}};
+  return {
+      {"bf16, fp16; head size 32, 64, 128, 256", 128, same},
+      {"any other head size", 96, same},
+      {"fp32", 128, [](AttentionProblem& p) { p.type = AttentionType::fp32; }},
+      {"a relative bias, head size 32, 64", 64, with_bias},
+      {"a relative bias, head size 128", 128, with_bias},
+      {"a relative bias, head size 256", 256, with_bias},
+      {"query offsets, bf16", 128, [](AttentionProblem& p) { p.query_offsets = kOffsets; }},
+      {"softmax, head size 32, 64, 128", 128,
+       [](AttentionProblem& p) { p.score = ScoreFunction::softmax, p.log_sums = log_sums; }},
+      {"softmax, any other head size", 256, [](AttentionProblem& p) { p.score = ScoreFunction::softmax; }},
+      {"row_stable", 128, [](AttentionProblem& p) { p.row_stable = true; }}};
 }
 
 // A line for each case, a column for each generation: the kernel, or "forward, backward" where they differ.

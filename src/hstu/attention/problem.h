@@ -115,6 +115,9 @@ struct AttentionProblem {
   bool deterministic = false;          // the backward pass gives the same bits every time
   AttentionChoice kernels = AttentionChoice::automatic;
   ScoreFunction score = ScoreFunction::silu;
+  // Softmax on tensor cores: log(sum over the keys of e^score), (Tq, H), which the forward pass writes and
+  // the backward pass reads. Null: the backward pass takes other kernels, which compute it again (route.h).
+  float* log_sums = nullptr;
   RelativeBias bias;
   CachedKeys past;
   // A row of o depends on its own keys alone, to the bit: not on other samples or rows. Slower on GPUs.
@@ -132,6 +135,7 @@ struct AttentionProblem {
 // What the backward pass reads and writes beside the problem. dO and dq are rows as q, dk as k, dv as v.
 struct AttentionGradients {
   AttentionInput d_o;
+  AttentionInput o = {};  // of the forward pass, with log_sums; the other kernels do not read it
   AttentionRows dq, dk, dv;
   bool accumulate_dq = false;   // add to dq instead of overwriting it
   bool accumulate_dkv = false;  // add to dk and dv instead of overwriting them

@@ -23,6 +23,16 @@ std::string not_for_tensor_cores(const AttentionProblem& p) {
   return "";
 }
 
+// Why the kernels for tensor cores cannot compute a softmax, beside that; "" if they can.
+std::string not_for_tensor_softmax(const AttentionProblem& p) {
+  if (p.head_dim > cuda::kSoftmaxTensorHead)
+    return fmt::format("a softmax with head size {}, more than {}", p.head_dim, cuda::kSoftmaxTensorHead);
+  if (!(p.alpha > 0)) return fmt::format("a softmax with alpha {}, which is not above 0", p.alpha);
+  if (p.bias.any()) return "a softmax with a relative bias";
+  if (p.query_offsets != nullptr) return "a softmax with query offsets";
+  return "";
+}
+
 std::string too_long(const AttentionProblem& p, std::int64_t most) {
   const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens;
   return longest <= most ? "" : fmt::format("a sample may have {} tokens, more than {}", longest, most);
@@ -62,6 +72,14 @@ int hopper_forward_cluster(const AttentionProblem& p) {
   return p.head_dim >= 128 && p.tokens >= kFrom * p.samples ? 2 : 1;
 }
 
+// Their backward pass reads what only a forward pass on tensor cores writes.
+AttentionRoute with_softmax_backward(const AttentionProblem& p, AttentionRoute route) {
+  if (p.score != ScoreFunction::softmax || p.log_sums != nullptr) return route;
+  route.backward = AttentionKernel::softmax;
+  route.why += ", backward pair by pair (no log_sums)";
+  return route;
+}
+
 // Of the kernels that the problem asks for. UsageError if they do not compute it.
 AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& device) {
   const std::string word = word_of(kAttentionChoices, p.kernels),
@@ -69,25 +87,43 @@ AttentionRoute chosen_route(const AttentionProblem& p, const AttentionDevice& de
   if (p.kernels == AttentionChoice::plain) return {AttentionKernel::plain, AttentionKernel::plain, why};
   const bool is_hopper = p.kernels == AttentionChoice::hopper, is_few = p.query_offsets != nullptr;
   std::string problem = is_few ? not_for_few_queries(p) : not_for_tensor_cores(p);
+  if (problem.empty() && p.score == ScoreFunction::softmax) problem = not_for_tensor_softmax(p);
   if (problem.empty()) problem = is_hopper ? not_hopper(p, device) : not_mma(p, device);
   if (problem.empty() && is_hopper && p.bias.any() && p.head_dim > 64)
     problem = fmt::format("a relative bias with head size {}, whose backward pass has too few registers",
                           p.head_dim);
   if (!problem.empty()) fail_usage("attention = \"{}\": {}; use auto", word, problem);
   if (is_few) return {AttentionKernel::few_queries, AttentionKernel::few_queries, why + ": few queries"};
-  if (!is_hopper) return {AttentionKernel::mma, AttentionKernel::mma, why};
-  return {AttentionKernel::hopper, AttentionKernel::hopper, why, hopper_forward_cluster(p)};
+  AttentionRoute route{AttentionKernel::mma, AttentionKernel::mma, why};
+  if (is_hopper) route = {AttentionKernel::hopper, AttentionKernel::hopper, why, hopper_forward_cluster(p)};
+  return with_softmax_backward(p, route);
 }
 
-// Whether a problem asks for what is computed pair by pair on a GPU.
+// Whether sums of SiLU, or a softmax too, are computed pair by pair on a GPU.
 bool is_by_pairs(const AttentionProblem& p) {
-  return p.score == ScoreFunction::softmax || p.past.any() || p.mask.hidden_period > 0 || p.dropout.rate > 0;
+  return p.past.any() || p.dropout.rate > 0 || (p.score == ScoreFunction::silu && p.mask.hidden_period > 0);
+}
+
+// The route of a softmax that no kernel was chosen for.
+AttentionRoute route_of_softmax(const AttentionProblem& p, const AttentionDevice& device) {
+  std::string other = is_by_pairs(p) ? "cached keys or dropout" : not_for_tensor_softmax(p);
+  if (other.empty()) other = not_for_tensor_cores(p);
+  if (other.empty() && not_hopper(p, device).empty())
+    return with_softmax_backward(p, {AttentionKernel::hopper, AttentionKernel::hopper,
+                                     "kernels for Hopper with a softmax", hopper_forward_cluster(p)});
+  if (other.empty()) other = not_mma(p, device);
+  if (other.empty())
+    return with_softmax_backward(
+        p, {AttentionKernel::mma, AttentionKernel::mma, "kernels for mma.sync with a softmax"});
+  return {AttentionKernel::softmax, AttentionKernel::softmax, "softmax pair by pair: " + other};
 }
 
 // The route of a problem on a GPU by its sizes.
 AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& device) {
   const bool on_cuda_cores = p.kernels == AttentionChoice::automatic || p.kernels == AttentionChoice::plain;
-  if (on_cuda_cores && is_by_pairs(p))
+  const bool is_softmax = p.score == ScoreFunction::softmax;
+  if (p.kernels == AttentionChoice::automatic && is_softmax) return route_of_softmax(p, device);
+  if (on_cuda_cores && (is_softmax || is_by_pairs(p)))
     return {AttentionKernel::softmax, AttentionKernel::softmax,
             "kernels for a softmax, hidden or cached keys and dropout"};
   if (p.kernels != AttentionChoice::automatic) return chosen_route(p, device);
@@ -129,8 +165,8 @@ constexpr KernelSupport kSupport[] = {
      .hidden_keys = true,
      .row_stable = true,
      .dropout = true},
-    {.kernel = AttentionKernel::hopper, .bias = true},
-    {.kernel = AttentionKernel::mma, .bias = true},
+    {.kernel = AttentionKernel::hopper, .softmax = true, .bias = true, .softmax_of_hidden_keys = true},
+    {.kernel = AttentionKernel::mma, .softmax = true, .bias = true, .softmax_of_hidden_keys = true},
     {.kernel = AttentionKernel::few_queries},
     {.kernel = AttentionKernel::plain, .bias = true},
     {.kernel = AttentionKernel::softmax, .softmax = true, .past = true, .hidden_keys = true, .dropout = true},
@@ -149,7 +185,8 @@ std::string missing_support(const AttentionProblem& p, AttentionKernel kernel) {
   if (p.score == ScoreFunction::softmax && !has->softmax) return "softmax scores";
   if (p.bias.any() && !has->bias) return "a relative bias";
   if (p.past.any() && !has->past) return "cached keys";
-  if (p.mask.hidden_period > 0 && !has->hidden_keys) return "hidden keys";
+  const bool hides = has->hidden_keys || (has->softmax_of_hidden_keys && p.score == ScoreFunction::softmax);
+  if (p.mask.hidden_period > 0 && !hides) return "hidden keys";
   if (p.row_stable && !has->row_stable) return "rows whose bits depend on nothing else (row_stable)";
   if (p.dropout.rate > 0 && !has->dropout) return "dropout of the weights";
   return "";

@@ -20,11 +20,11 @@ inline constexpr AttentionDevice kHost{};
 
 enum class AttentionKernel {
   cpu,          // blocked loops: the host
-  hopper,       // wgmma, bulk copies: compute capability 9.0
-  mma,          // mma.sync, no atomics: compute capability 8.0 and later
+  hopper,       // wgmma, bulk copies: compute capability 9.0; softmax scores too, up to head size 128
+  mma,          // mma.sync, no atomics: compute capability 8.0 and later; softmax scores too, as hopper
   few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
-  softmax,      // the same pair by pair: softmax scores, hidden keys, cached keys, dropout of the weights
+  softmax,  // the same pair by pair: hidden keys, cached keys, dropout of the weights, other softmax scores
   single_rows,  // the same, forward alone, a row by itself: row_stable
 };
 
@@ -32,6 +32,7 @@ enum class AttentionKernel {
 struct KernelSupport {
   AttentionKernel kernel;
   bool softmax = false, bias = false, past = false, hidden_keys = false, row_stable = false, dropout = false;
+  bool softmax_of_hidden_keys = false;  // hidden keys where the scores are of a softmax
 };
 std::span<const KernelSupport> kernel_support();  // a row for each kernel
 // What the problem asks for that the kernel does not compute, in words; "": nothing. `row_stable` asks for it

@@ -9,99 +9,31 @@
 //   P = t (1 + h)
 //   2 silu'(alpha S) = (1 + h) + t (1 - h^2)
 //
-// The factors alpha / 2 and `scale` are applied once, to the sums.
+// The factors alpha / 2 and `scale` are applied once, to the sums. Of a softmax, with the logarithm of a
+// query's sum of weights and the mean of its dP by the weights (SoftmaxBlock):
+//
+//   P = e^(alpha S - log sum)
+//   dS = P (dP - mean)                          the factor is alpha
 #pragma once
 
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
+#include "hstu/attention/cuda/hide_keys.cuh"
+#include "hstu/attention/cuda/running_softmax.cuh"
 #include "hstu/attention/cuda/table_gradients.cuh"
-#include "hstu/attention/hopper/backward.h"
-#include "hstu/attention/hopper/box.cuh"
+#include "hstu/attention/hopper/backward_tile.cuh"
 #include "hstu/attention/hopper/fold_alpha.cuh"
 #include "hstu/attention/hopper/hand_out.cuh"
-#include "hstu/attention/hopper/query_sums.cuh"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/wgmma.cuh"
 
 namespace hstu::cuda {
 
-template <int kD_, bool kBiased>
-struct BackwardTile {
-  static constexpr int kD = kD_, kRows = 64, kKeys = 128, kThreads = 384;
-  static constexpr int kKeyBytes = kKeys * kD * 2, kRowBytes = kRows * kD * 2,
-                       kScoreBytes = kKeys * kRows * 2;
-  static constexpr int kKeySlots = 2, kRowSlots = 2, kScoreSlots = 2;
-  // Offsets in shared memory. A slot of keys is K, V.
-  static constexpr int kKeysAt = 0;
-  static constexpr int kQueriesAt = kKeysAt + kKeySlots * 2 * kKeyBytes;
-  static constexpr int kGradientsAt = kQueriesAt + kRowSlots * kRowBytes;
-  static constexpr int kScoresAt = kGradientsAt + kRowSlots * kRowBytes;
-  static constexpr int kWorkAt = kScoresAt + kScoreSlots * kScoreBytes;
-  static constexpr int kKeysFull = kWorkAt + kWorkSlots * static_cast<int>(sizeof(Work));
-  static constexpr int kKeysEmpty = kKeysFull + 16;
-  static constexpr int kQueryFull = kKeysEmpty + 16, kQueryEmpty = kQueryFull + 16;
-  static constexpr int kGradientFull = kQueryEmpty + 16, kGradientEmpty = kGradientFull + 16;
-  static constexpr int kScoresFull = kGradientEmpty + 16, kScoresEmpty = kScoresFull + 16;
-  static constexpr int kWorkFull = kScoresEmpty + 16, kWorkEmpty = kWorkFull + 8 * kWorkSlots;
-  static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots;
-  static constexpr int kTurnsAt = kTicketDue + 8;
-  static constexpr int kOutputFull = kTurnsAt + Turns::kBytes;
-  static constexpr int kMemoryAt = (kOutputFull + 8 + 15) / 16 * 16;  // GradientMemory of each warp
-  static constexpr int kSharedBytes =
-      kBiased ? kMemoryAt + 8 * static_cast<int>(sizeof(GradientMemory<kRows>)) : kOutputFull + 8;
-  static_assert(kSharedBytes <= 232448);
-};
-
-template <typename Tile>
-__device__ __forceinline__ void feed_backward(const BackwardArguments& a, std::uint32_t base,
-                                              const WorkRing& works) {
-  Ring<Tile::kRowSlots> ring;
-  // To the next slots of Q and dO.
-  const auto load_rows = [&](const CUtensorMap* first, const Box& to_queries, const CUtensorMap* second,
-                             const Box& to_gradients) {
-    const std::uint32_t slot = 8 * ring.slot;
-    barrier_wait_idle(base + Tile::kQueryEmpty + slot, ring.phase ^ 1);
-    barrier_expect(base + Tile::kQueryFull + slot, Tile::kRowBytes);
-    load_box(base + Tile::kQueriesAt + ring.slot * Tile::kRowBytes, first, to_queries,
-             base + Tile::kQueryFull + slot);
-    barrier_wait_idle(base + Tile::kGradientEmpty + slot, ring.phase ^ 1);
-    barrier_expect(base + Tile::kGradientFull + slot, Tile::kRowBytes);
-    load_box(base + Tile::kGradientsAt + ring.slot * Tile::kRowBytes, second, to_gradients,
-             base + Tile::kGradientFull + slot);
-    ring.next();
-  };
-  Box own[2] = {};  // each warpgroup's keys, of the tile before
-  for (std::uint32_t turn = 0;; ++turn) {
-    const Work& w = works.wait_idle(turn);
-    const int x = static_cast<int>(kLongestSample) - w.n, y = w.begin + w.n;
-    if (w.head != kNoWork) {
-      const std::uint32_t key_slot = turn % Tile::kKeySlots;
-      const std::uint32_t keys_full = base + Tile::kKeysFull + 8 * key_slot;
-      barrier_wait_idle(base + Tile::kKeysEmpty + 8 * key_slot, (turn / Tile::kKeySlots & 1) ^ 1);
-      barrier_expect(keys_full, 2 * Tile::kKeyBytes);
-      const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
-      load_box(keys, &a.k, {x + w.own_begin, 0, w.head, y}, keys_full);
-      load_box(keys + Tile::kKeyBytes, &a.v, {x + w.own_begin, 0, w.head, y}, keys_full);
-    }
-    // What the tile before needs at its end. The copies of keys come first, as they need not wait for it.
-    if (a.q_before != nullptr && turn > 0)
-      for (const CUtensorMap* before : {&a.v_before, &a.k_before}) load_rows(before, own[0], before, own[1]);
-    if (w.head == kNoWork) return;
-    for (int step = 0; step < w.steps; ++step) {
-      if (step == w.steps - 1) barrier_arrive(base + Tile::kTicketDue);
-      const Box box{x + w.block(step) * Tile::kRows, 0, w.head, y};
-      load_rows(&a.q, box, &a.d_o, box);
-    }
-    for (int g = 0; g < 2; ++g) own[g] = {x + smaller(w.own_begin + g * 64, w.n - 1), 0, w.head, y};
-    works.release(turn);
-  }
-}
-
 template <typename T, typename Tile, bool kFolded, typename Arguments>
 __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32_t base,
                                                  const WorkRing& works, const Turns& turns, int group) {
-  constexpr bool kBias = std::is_same_v<Arguments, BiasedBackwardArguments>;
+  constexpr bool kBias = Tile::kKind == ScoreKind::biased, kSoftmax = Tile::kKind == ScoreKind::softmax;
   constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32, warp = t / 32;
   // The key row and block of 8 queries that stmatrix of this lane writes in dS^T (128 keys x 64 queries,
@@ -166,7 +98,10 @@ __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32
     const Work& w = works.wait(turn);
     if (w.head == kNoWork) return;
     const int steps = w.steps;
-    const int full_lo = w.groups[group].full_lo, full_hi = w.groups[group].full_hi;
+    const int full_lo = w.groups[group].full_lo;
+    int full_hi = w.groups[group].full_hi;
+    // Keys beyond the end have the score 0, which is no weight of 0: every step masks them.
+    if (kSoftmax && w.own_begin + group * 64 + 64 > w.n) full_hi = 0;
     // The sum of this thread's part of dQ of query block 0.
     float* const sums = a.dq_sum + sums_of_head(w.first, kD) + group * kOwn * 64 + t * 4;
     std::int32_t block_before = 0;  // of the step before
@@ -236,16 +171,27 @@ __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32
         wgmma_wait<1>();
         bias.add_to(s, biased_tile(first_query), factor());
       }
-      wgmma_wait<0>();
-      if (partial) {
-        mask_queries<64>(s, a.samples, w, w.own_begin + group * 64 + warp * 16 + lane / 4,
-                         first_query + 2 * (lane % 4), unseen_score(score_factor()));
-      }
+      if constexpr (kSoftmax) {
+        const SoftmaxBlock statistics(base + Tile::kMemoryAt + ring.slot * Tile::kStatisticsBytes);
+        const int key = w.own_begin + group * 64 + warp * 16 + lane / 4, query = first_query + 2 * (lane % 4);
+        wgmma_wait<1>();
+        if (partial) mask_queries<64>(s, a.samples, w, key, query, -INFINITY);
+        if (a.hidden.period > 0) hide_key_rows<64>(s, a.hidden, w.c, key, query);
+        statistics.weigh(s, a.exponent);
+        wgmma_wait<0>();
+        statistics.differentiate(dp, s);
+      } else {
+        wgmma_wait<0>();
+        if (partial) {
+          mask_queries<64>(s, a.samples, w, w.own_begin + group * 64 + warp * 16 + lane / 4,
+                           first_query + 2 * (lane % 4), unseen_score(score_factor()));
+        }
 #pragma unroll
-      for (int i = 0; i < 32; ++i) {
-        const float x = s[i] * score_factor(), h = fast_tanh(x), b = 1.0f + h;
-        s[i] = x * b;
-        dp[i] *= fmaf(x, fmaf(-h, h, 1.0f), b);
+        for (int i = 0; i < 32; ++i) {
+          const float x = s[i] * score_factor(), h = fast_tanh(x), b = 1.0f + h;
+          s[i] = x * b;
+          dp[i] *= fmaf(x, fmaf(-h, h, 1.0f), b);
+        }
       }
       if constexpr (kBias)
         TableGradients<64, true>::add(dp, biased_tile(first_query), bias.buckets, 0.5f * w.scale, memory());
@@ -322,21 +268,6 @@ __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32
   }
 }
 
-// Stores dK and dV of a tile in memory, from the slots of its keys and values.
-template <typename Tile>
-__device__ __forceinline__ void store_backward(const BackwardArguments& a, std::uint32_t base, const Work& w,
-                                               std::uint32_t turn) {
-  const std::uint32_t key_slot = turn % Tile::kKeySlots;
-  const std::uint32_t keys = base + Tile::kKeysAt + key_slot * 2 * Tile::kKeyBytes;
-  // The copy treats the end of the tile as the end of the sample: rows beyond it belong to another tile.
-  const Box box{static_cast<int>(kLongestSample) - w.own_end + w.own_begin, 0, w.head, w.begin + w.own_end};
-  barrier_wait_idle(base + Tile::kOutputFull, turn & 1);
-  store_box(&a.dv_map, box, keys + Tile::kKeyBytes);
-  store_box(&a.dk_map, box, keys);
-  wait_for_stores();
-  barrier_arrive(base + Tile::kKeysEmpty + 8 * key_slot);
-}
-
 template <typename T, typename Tile, bool kFolded, typename Arguments>
 __global__ void __launch_bounds__(Tile::kThreads, 1)
     backward_sm90_kernel(const __grid_constant__ Arguments a) {
@@ -390,11 +321,18 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 template <typename T, int kD, typename Arguments>
 void launch_backward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream) {
-  using Tile = BackwardTile<kD, std::is_same_v<Arguments, BiasedBackwardArguments>>;
-  with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
+  constexpr ScoreKind kKind = std::is_same_v<Arguments, BiasedBackwardArguments>    ? ScoreKind::biased
+                              : std::is_same_v<Arguments, SoftmaxBackwardArguments> ? ScoreKind::softmax
+                                                                                    : ScoreKind::silu;
+  using Tile = BackwardTile<kD, kKind>;
+  const auto launch = [&](auto folded) {
     launch_early(backward_sm90_kernel<T, Tile, decltype(folded)::value, Arguments>, arguments,
                  multiprocessors, 1, Tile::kThreads, Tile::kSharedBytes, stream, "attention backward");
-  });
+  };
+  if constexpr (kKind == ScoreKind::softmax)
+    launch(std::false_type{});
+  else
+    with_folding<T, kD>(arguments.half_alpha, launch);
 }
 
 }  // namespace hstu::cuda

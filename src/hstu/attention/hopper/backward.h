@@ -6,6 +6,7 @@
 #include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
+#include "hstu/attention/hidden_keys.h"
 
 namespace hstu::cuda {
 
@@ -28,7 +29,7 @@ struct BackwardArguments {
   const void* q_before;            // or null; in rows as dq
   CUtensorMap k_before, v_before;  // if there is q_before
   std::int64_t dq_row_stride, dq_head_stride, dk_row_stride, dk_head_stride, dv_row_stride, dv_head_stride;
-  float half_alpha;
+  float half_alpha;  // of a softmax alpha
   int head_dim;
   bool in_order;  // the terms of dQ are added in the same order every time
 };
@@ -37,12 +38,18 @@ struct BiasedBackwardArguments : BackwardArguments {
   Bias bias;
 };
 
+struct SoftmaxBackwardArguments : BackwardArguments {
+  float exponent;  // alpha log2(e)
+  HiddenKeys hidden;
+  const float* statistics;  // SoftmaxBlock of each 64 rows of a head, in the order of dq_sum
+};
+
 // The index in dq_sum of the first rows of the head whose first tile has the number `first`.
 __host__ __device__ inline std::int64_t sums_of_head(std::int32_t first, int width) {
   return static_cast<std::int64_t>(first) * kBackwardTile * width;
 }
 
-// `Arguments`: BackwardArguments or BiasedBackwardArguments.
+// `Arguments`: BackwardArguments, BiasedBackwardArguments or SoftmaxBackwardArguments.
 template <typename T, int kD, typename Arguments>
 void launch_backward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream);
 template <typename T>

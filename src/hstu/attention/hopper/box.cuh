@@ -28,6 +28,14 @@ __device__ __forceinline__ void load_box_to_both(std::uint32_t to, const CUtenso
       "r"(box.head), "r"(box.sample_end)
       : "memory");
 }
+// Copies contiguous bytes, a multiple of 16, aligned to 16.
+__device__ __forceinline__ void load_bytes(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                           std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
 // Stores the rows of a box from shared memory, except those beyond the end. `from` may be overwritten after
 // wait_for_stores.
 __device__ __forceinline__ void store_box(const CUtensorMap* map, const Box& box, std::uint32_t from) {

@@ -2,14 +2,16 @@
 // that feeds them: one of its warps hands out tiles, and one thread each copies keys and values, queries, and
 // O. Two blocks of a cluster may share a tile: each copies half of the columns of keys and values for both.
 // In each step of kBlock keys a warpgroup runs S = Q K^T of this step and O += P V of the step before
-// together, and computes P = silu(alpha S) meanwhile. Steps go from the last keys to the first, so that the
-// diagonal comes first. Keys beyond a sample's end are zeros in shared memory, and silu(0) = 0: they need no
-// mask.
+// together, and computes P = silu(alpha S) meanwhile, or the weights of a softmax (running_softmax.cuh).
+// Steps go from the last keys to the first, so that the diagonal comes first. Keys beyond a sample's end are
+// zeros in shared memory, and silu(0) = 0: they need no mask.
 #pragma once
 
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
+#include "hstu/attention/cuda/hide_keys.cuh"
+#include "hstu/attention/cuda/running_softmax.cuh"
 #include "hstu/attention/cuda/score_bias.cuh"
 #include "hstu/attention/hopper/fold_alpha.cuh"
 #include "hstu/attention/hopper/forward_tile.cuh"
@@ -21,7 +23,9 @@ namespace hstu::cuda {
 template <typename T, typename Tile, bool kFolded, typename Arguments>
 __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_t base, const WorkRing& works,
                                                 int group) {
-  constexpr bool kBias = std::is_same_v<Arguments, BiasedForwardArguments>;
+  constexpr bool kBias = std::is_same_v<Arguments, BiasedForwardArguments>,
+                 kSoftmax = std::is_base_of_v<SoftmaxForwardArguments, Arguments>,
+                 kHides = std::is_same_v<Arguments, HidingForwardArguments>;
   constexpr int kD = Tile::kD, kBlock = Tile::kBlock;
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
   const int own_row = t / 32 * 16 + lane / 4;  // of the warpgroup's
@@ -30,6 +34,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
   std::uint32_t p[kBlock / 4];
   std::uint32_t turn = 0;   // tiles begun
   int step = 0, steps = 0;  // of the tile of the scores
+  RunningSoftmax softmax;
 
   // Of the slots of queries and their barriers, by turns.
   const auto use_of = [&](std::uint32_t tile) { return tile * Tile::kGroups + group; };
@@ -91,6 +96,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
     return w.head != kNoWork;
   };
   const auto sees_all = [&](int key) {
+    if constexpr (kHides) return false;
     const Work::Group& own = work(turn).groups[group];
     return key >= own.full_lo && key + kBlock <= own.full_hi;
   };
@@ -109,9 +115,19 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
     else
       return 0;
   };
-  // P in fp32 from S of `keys` keys.
-  const auto activate = [&](auto keys, auto& s, int key, bool whole, const auto& bias) {
+  // P in fp32 from S of `keys` keys. `is_first`: they are the first of the tile.
+  const auto activate = [&](auto keys, auto is_first, auto& s, int key, bool whole, const auto& bias) {
     constexpr int kKeys = decltype(keys)::value;
+    if constexpr (kSoftmax) {
+      if (!whole) {
+        const Work& w = work(turn);
+        const int query = w.groups[group].begin + own_row, first = key + 2 * (lane % 4);
+        mask_softmax_keys<kKeys>(s, a.samples, w, query, first);
+        if constexpr (kHides) hide_keys<kKeys>(s, a.hidden, w.c, query, first);
+      }
+      softmax.template weigh<kKeys, decltype(is_first)::value>(s, a.exponent);
+      return;
+    }
     if constexpr (kBias) bias.add_to(s, biased_tile(key), alpha_factor);
     if (!whole) {
       const Work& w = work(turn);
@@ -145,7 +161,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
     wgmma_wait<0>();
     finish_scores(slot);
     if (step > 0) pass_over();  // the values of the skipped keys
-    activate(keys, s, key, whole, bias);
+    activate(keys, std::true_type{}, s, key, whole, bias);
 #pragma unroll
     for (int i = 0; i < kBlock / 4; ++i)
       p[i] = i < kKeys / 4 ? pack<T>(s[i < kKeys / 4 ? 2 * i : 0], s[i < kKeys / 4 ? 2 * i + 1 : 0]) : 0;
@@ -176,7 +192,17 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
   };
   const auto store = [&](std::uint32_t finished) {
     const Work& w = work(finished);
-    const float scale = w.scale;
+    float scale = w.scale;
+    if constexpr (kSoftmax) {
+      const float2 logs = softmax.divide(o, scale, a.exponent);
+      scale = 1;
+      const int row = w.groups[group].begin + own_row, end = w.own_end;
+      if (a.log_sums != nullptr && lane % 4 == 0) {
+        float* const to = a.log_sums + (w.begin + static_cast<std::int64_t>(row)) * a.samples.heads + w.head;
+        if (row < end) to[0] = logs.x;
+        if (row + 8 < end) to[8 * a.samples.heads] = logs.y;
+      }
+    }
     if constexpr (Tile::kCopiesO) {
       release_work(finished);
       store_tile<T, kD, 64 * 128>(o, base + query_slot_of(finished) * Tile::kQueryBytes, scale);
@@ -209,7 +235,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
       const auto bias = read_bias(kAll, key);
       wgmma_wait<1>();
       finish_scores(key_slot);
-      activate(kAll, s, key, whole, bias);
+      activate(kAll, std::false_type{}, s, key, whole, bias);
       // The wait for the next copy ends the basic block. Otherwise ptxas moves the activation behind the wait
       // for the product.
 #pragma unroll
@@ -217,6 +243,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
       wait_full();
       wgmma_wait<0>();
       release(value_slot);
+      if constexpr (kSoftmax) softmax.rescale(o);
       pack_scores(s);
     }
     const std::uint32_t finished = turn++;
@@ -295,11 +322,17 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 template <typename T, int kD, int kCluster, typename Arguments>
 void launch_forward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream) {
-  using Tile = ForwardTile<kD, kCluster, std::is_same_v<Arguments, BiasedForwardArguments>>;
-  with_folding<T, kD>(arguments.half_alpha, [&](auto folded) {
+  constexpr bool kTwoGroups =
+      std::is_same_v<Arguments, BiasedForwardArguments> || std::is_same_v<Arguments, HidingForwardArguments>;
+  using Tile = ForwardTile<kD, kCluster, kTwoGroups>;
+  const auto launch = [&](auto folded) {
     launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value, Arguments>, arguments, multiprocessors,
                  kCluster, Tile::kThreads, Tile::kSharedBytes, stream, "attention forward");
-  });
+  };
+  if constexpr (std::is_base_of_v<SoftmaxForwardArguments, Arguments>)
+    launch(std::false_type{});
+  else
+    with_folding<T, kD>(arguments.half_alpha, launch);
 }
 
 }  // namespace hstu::cuda

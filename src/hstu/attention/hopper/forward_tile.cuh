@@ -10,10 +10,10 @@
 
 namespace hstu::cuda {
 
-template <int kD_, int kCluster_, bool kBiased>
+template <int kD_, int kCluster_, bool kTwoGroups>
 struct ForwardTile {
   static constexpr int kD = kD_, kCluster = kCluster_, kBlock = forward_keys(kD),
-                       kRows = forward_queries(kD, kCluster, kBiased), kGroups = kRows / kCluster / 64;
+                       kRows = forward_queries(kD, kCluster, kTwoGroups), kGroups = kRows / kCluster / 64;
   static constexpr int kSlots = kD == 64 ? 8 : kD == 128 ? 5 : 4;  // of K or V
   // Steps that a warpgroup can skip while it still holds the last values of the tile before. The holder of
   // the oldest copy must be able to continue with the other slots, otherwise both blocks wait forever: these

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "hstu/attention/cuda/hide_keys.cuh"
 #include "hstu/attention/cuda/table_gradients.cuh"
 #include "hstu/attention/mma/tile.cuh"
 #include "hstu/device/cuda/launch.cuh"
@@ -115,8 +116,8 @@ __device__ __forceinline__ float score_factor(const MmaStep<Arguments>& step) {
   return kHasBias<Arguments> ? 1.0f : step.a.half_alpha;
 }
 
-// s = the scores of the step before alpha, or half of them where there is a bias; `unseen_score` where a row
-// does not see a column.
+// s = the scores of the step before alpha, or half of them where there is a bias; where a row does not see a
+// column `unseen_score`, for a softmax -infinity.
 template <typename T, typename Role, typename Arguments>
 __device__ __forceinline__ void multiply_scores(float (&s)[Role::Tile::kTiles][Role::Tile::kBlock / 2],
                                                 const MmaStep<Arguments>& step, bool of_keys) {
@@ -135,9 +136,22 @@ __device__ __forceinline__ void multiply_scores(float (&s)[Role::Tile::kTiles][R
         add(std::false_type{});
     }
   }
+  constexpr bool kSoftmax = std::is_same_v<Arguments, SoftmaxMmaArguments>;
   if (step.column < step.seen.full_lo || step.column + Tile::kBlock > step.seen.full_hi)
     mask_scores(s, step.a, of_keys, step.w, first_row<Tile>(step.w), step.column,
-                unseen_score(score_factor(step)));
+                kSoftmax ? -INFINITY : unseen_score(score_factor(step)));
+  if constexpr (kSoftmax) {
+    if (step.a.hidden.period == 0) return;
+#pragma unroll
+    for (int m = 0; m < Tile::kTiles; ++m) {
+      const int row = first_row<Tile>(step.w) + 16 * m,
+                column = step.column + 2 * static_cast<int>(threadIdx.x % 4);
+      if (of_keys)
+        hide_key_rows<Tile::kBlock>(s[m], step.a.hidden, step.w.c, row, column);
+      else
+        hide_keys<Tile::kBlock>(s[m], step.a.hidden, step.w.c, row, column);
+    }
+  }
 }
 
 // Shared memory that a block can have on every GPU since Ampere.

@@ -13,6 +13,7 @@
 #include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
+#include "hstu/attention/hidden_keys.h"
 #include "hstu/attention/problem.h"
 
 namespace hstu::cuda {
@@ -27,12 +28,24 @@ struct MmaArguments {
   Samples samples;
   Schedule schedule;  // of tiles of the kernel's rows, last to first
   MmaSide sides[2];   // gradient at head size 256: keys, then queries; otherwise only the first is used
-  float half_alpha;
+  float half_alpha;   // of a softmax alpha
   int head_dim;
 };
 
 struct BiasedMmaArguments : MmaArguments {
   Bias bias;
+};
+
+// With a softmax in place of SiLU, up to head size 128:
+//
+//   softmax_sum             O, and the logarithms of the sums of e^score
+//   softmax_key_gradient    dK and dV
+//   softmax_gradient        dQ
+struct SoftmaxMmaArguments : MmaArguments {
+  float exponent;  // alpha log2(e)
+  HiddenKeys hidden;
+  float* log_sums;          // of softmax_sum; or null
+  const float* statistics;  // of the gradients (softmax_statistics.h)
 };
 
 // Own rows of a tile, by the width that the kernel computes with.
@@ -53,5 +66,15 @@ template <typename T, int kD, typename Arguments>
 void launch_gradient_mma(const Arguments& arguments, std::int64_t items, cudaStream_t stream);
 template <typename T, int kD, typename Arguments>
 void launch_key_gradient_mma(const Arguments& arguments, std::int64_t items, cudaStream_t stream);
+
+// Tiles of kBackwardTile rows.
+template <typename T, int kD>
+void launch_softmax_sum_mma(const SoftmaxMmaArguments& arguments, std::int64_t items, cudaStream_t stream);
+template <typename T, int kD>
+void launch_softmax_gradient_mma(const SoftmaxMmaArguments& arguments, std::int64_t items,
+                                 cudaStream_t stream);
+template <typename T, int kD>
+void launch_softmax_key_gradient_mma(const SoftmaxMmaArguments& arguments, std::int64_t items,
+                                     cudaStream_t stream);
 
 }  // namespace hstu::cuda

@@ -1,0 +1,21 @@
+#include "hstu/attention/mma/softmax_gradients.cuh"
+
+namespace hstu::cuda {
+
+template void launch_softmax_gradient_mma<__nv_bfloat16, 64>(const SoftmaxMmaArguments&, std::int64_t,
+                                                             cudaStream_t);
+template void launch_softmax_key_gradient_mma<__nv_bfloat16, 64>(const SoftmaxMmaArguments&, std::int64_t,
+                                                                 cudaStream_t);
+template void launch_softmax_gradient_mma<__nv_bfloat16, 128>(const SoftmaxMmaArguments&, std::int64_t,
+                                                              cudaStream_t);
+template void launch_softmax_key_gradient_mma<__nv_bfloat16, 128>(const SoftmaxMmaArguments&, std::int64_t,
+                                                                  cudaStream_t);
+template void launch_softmax_gradient_mma<__half, 64>(const SoftmaxMmaArguments&, std::int64_t, cudaStream_t);
+template void launch_softmax_key_gradient_mma<__half, 64>(const SoftmaxMmaArguments&, std::int64_t,
+                                                          cudaStream_t);
+template void launch_softmax_gradient_mma<__half, 128>(const SoftmaxMmaArguments&, std::int64_t,
+                                                       cudaStream_t);
+template void launch_softmax_key_gradient_mma<__half, 128>(const SoftmaxMmaArguments&, std::int64_t,
+                                                           cudaStream_t);
+
+}  // namespace hstu::cuda
