@@ -90,6 +90,24 @@ AttentionProblem problem_of(const AttentionShape& shape, const Columns& q, const
   return p;
 }
 
+// Whether the backward pass of the problem reads what the forward pass then keeps: o and the log_sums.
+bool keeps_log_sums(AttentionProblem p, const AttentionDevice& device) {
+  if (device.is_host() || p.score != ScoreFunction::softmax) return false;
+  float any = 0;
+  p.log_sums = &any;  // asked for, not read
+  return choose_attention(p, device).backward != AttentionKernel::softmax;
+}
+template <typename DeviceStream>
+bool keeps_log_sums(const AttentionProblem& p, const DeviceStream& stream) {
+  if constexpr (std::is_same_v<DeviceStream, HostStream>)
+    return false;
+  else if constexpr (std::is_same_v<DeviceStream, DryStream>)
+    return keeps_log_sums(
+        p, AttentionDevice{stream.device.major, stream.device.minor, stream.device.multiprocessors});
+  else
+    return keeps_log_sums(p, cuda::attention_device());
+}
+
 // Bytes of the scratch memory on a GPU.
 cuda::AttentionWorkspace workspace(const AttentionProblem& p, const AttentionDevice& device) {
   return cuda::attention_workspace(p, choose_attention(p, device));
@@ -241,19 +259,32 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
                                       shape.past.past_of, shape.kept.k, shape.kept.tokens);
   const DType type = q.variable.value().dtype();
   Tensor o = Tensor::empty({q.rows(), q.width()}, type, context);
+  Tensor log_sums;
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
-    forward(problem_of<T>(shape, q, k, v, context), {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
+    AttentionProblem p = problem_of<T>(shape, q, k, v, context);
+    if (keeps_log_sums(p, stream)) {
+      log_sums = Tensor::empty({q.rows(), shape.heads}, DType::f32, context);
+      p.log_sums = log_sums.template mutable_data<float>();
+    }
+    forward(p, {o.mutable_data<T>(), q.width(), shape.head_dim}, stream);
     if (!shape.kept.tokens.defined()) return;
     keep<T>(k, shape.kept, shape.kept.k, stream);
     keep<T>(v, shape.kept, shape.kept.v, stream);
   });
-  auto differentiate = [=](const Tensor& d_o) {
+  auto differentiate = [=, kept_o = log_sums.defined() ? o : Tensor()](const Tensor& d_o) mutable {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
+      AttentionProblem p = problem_of<T>(shape, q, k, v, context);
+      AttentionInput of_forward;
+      if (log_sums.defined()) {
+        p.log_sums = log_sums.template mutable_data<float>();
+        of_forward = rows_of(shape, kept_o.template data<T>(), q.width());
+      }
       const bool sloped =
-          backward(problem_of<T>(shape, q, k, v, context),
+          backward(p,
                    {.d_o = rows_of(shape, d_o.data<T>(), q.width()),
+                    .o = of_forward,
                     .dq = dq.rows(shape),
                     .dk = dk.rows(shape),
                     .dv = dv.rows(shape),
