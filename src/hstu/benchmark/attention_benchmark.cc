@@ -48,9 +48,12 @@ AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
   p.type = b.type, p.samples = b.samples, p.heads = b.heads, p.head_dim = b.head_dim;
   for (const std::int64_t n : attention_lengths(b)) p.tokens += n;
   p.longest = b.length, p.mask = b.mask, p.deterministic = b.deterministic;
+  p.score = b.score, p.kernels = b.kernels;
   p.alpha = 1 / std::sqrt(static_cast<double>(b.head_dim)), p.scale = 1 / static_cast<double>(b.length);
   p.q = p.k = p.v = {nullptr, 4 * b.heads * b.head_dim, b.head_dim};
   static const float table = 0;
+  static float log_sum = 0;
+  if (b.score == ScoreFunction::softmax) p.log_sums = &log_sum;
   static const std::int64_t time = 0;
   if (b.position_bias) p.bias.position_table = &table, p.bias.positions = b.length;
   if (b.time_bias) {

@@ -15,6 +15,8 @@ struct AttentionBenchmark {
   std::int64_t samples = 32, length = 4096, heads = 4, head_dim = 128;  // length: of the longest sample
   std::string lengths = "fixed";                                        // fixed, zipf or lognormal
   AttentionType type = AttentionType::bf16;
+  ScoreFunction score = ScoreFunction::silu;
+  AttentionChoice kernels = AttentionChoice::automatic;
   AttentionMask mask;
   std::int32_t contexts = 0, targets = 0;  // of each sample
   bool deterministic = false;

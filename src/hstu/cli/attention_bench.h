@@ -11,7 +11,8 @@ namespace hstu {
 
 struct AttentionBenchWords {
   std::vector<std::string> shapes{"32,4096,4,128"};
-  std::string mask = "causal", direction = "both", type = "bf16", device, json, bias;
+  std::string mask = "causal", direction = "both", type = "bf16", score = "silu", kernels = "auto", device,
+              json, bias;
   std::string heatmap, heatmap_samples = "1,2,4,8,16,32,64,128",
                        heatmap_lengths = "64,128,256,512,1024,2048,4096,8192,16384";
   AttentionBenchmark common;

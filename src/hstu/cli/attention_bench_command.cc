@@ -117,6 +117,8 @@ void add_attention_bench_command(CLI::App& bench) {
   command->add_option("--lengths", b.lengths, "fixed, zipf (1.2) or lognormal, up to the shape's length");
   command->add_option("--direction", words->direction, "fwd, bwd or both");
   command->add_option("--type", words->type, "bf16, fp16 or fp32");
+  command->add_option("--score", words->score, "function of the scores: silu or softmax");
+  command->add_option("--kernels", words->kernels, "auto, hopper, mma or plain");
   command->add_option("--seed", b.seed, "of the lengths");
   command->add_flag("--deterministic", b.deterministic,
                     "a backward pass that gives the same bits every time");

@@ -37,6 +37,9 @@ AttentionType type_of(const std::string& word) {
   fail_usage("--type: expected bf16, fp16 or fp32, found '{}'", word);
 }
 
+constexpr Choice<ScoreFunction> kScores[] = {{"silu", ScoreFunction::silu},
+                                             {"softmax", ScoreFunction::softmax}};
+
 std::optional<AttentionDevice> device_of(const std::string& word) {
   if (word.empty()) return {};
   AttentionDevice device;
@@ -88,6 +91,8 @@ AttentionBenchmark benchmark_of(const AttentionBenchWords& words, const std::str
   const std::vector<std::int64_t> sizes = numbers_of(shape, "--shape");
   b.samples = sizes[0], b.length = sizes[1], b.heads = sizes[2], b.head_dim = sizes[3];
   b.mask = mask_of(words), b.type = type_of(words.type), b.device = device_of(words.device);
+  b.score = parse_word(kScores, words.score, "--score");
+  b.kernels = parse_word(kAttentionChoices, words.kernels, "--kernels");
   add_bias(words.bias, b);
   attention_lengths(b);  // refuses a law it does not know
   return b;

@@ -46,11 +46,16 @@ class Batch {
     o_ = slice(outputs, 0);
     gradients_.d_o = slice(inputs, 3);
     gradients_.dq = slice(outputs, 1), gradients_.dk = slice(outputs, 2), gradients_.dv = slice(outputs, 3);
+    if (p_.log_sums != nullptr)
+      p_.log_sums =
+          reinterpret_cast<float*>(allocated(p_.tokens * b.heads * static_cast<std::int64_t>(sizeof(float))));
+    gradients_.o = o_;
     route_ = choose_attention(p_, device_);
     const cuda::AttentionWorkspace needed = cuda::attention_workspace(p_, route_);
     scratch_.bytes = std::max(needed.forward, needed.backward);
     scratch_.data = allocated(scratch_.bytes);
     row_bytes_ = static_cast<double>(p_.tokens * width * bytes);
+    if (p_.log_sums != nullptr) forward();  // the backward pass reads its results
     stream_.synchronize();
   }
   Batch(const Batch&) = delete;
