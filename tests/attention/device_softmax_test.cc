@@ -110,6 +110,7 @@ TEST_P(SoftmaxOnGpu, NothingToDo) {
 
 TEST_P(SoftmaxOnGpu, TheSameBitsEveryTime) {
   std::vector<int> lengths;
+  lengths.reserve(40);
   for (int i = 0; i < 40; ++i) lengths.push_back(37 * i % 1100);
   const HostBatch<__nv_bfloat16> host(softmax({.name = "softmax bits", .lengths = lengths, .heads = 4}));
   DeviceBatch<__nv_bfloat16> device(host);

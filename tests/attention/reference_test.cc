@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "attention/softmax_reference.h"
+#include "hstu/attention/problem.h"
 #include "hstu/base/random.h"
 
 namespace hstu {
