@@ -112,6 +112,11 @@ TEST(CodeTrie, FindsChildrenTuplesAndItems) {
   EXPECT_THAT(trie.items(trie.find(shared)), ElementsAre(4, 9));
   EXPECT_THAT(trie.items(trie.find(alone)), ElementsAre(1));
   EXPECT_EQ(trie.find(absent), -1);
+  // As nodes: 0 and 2, then 0 0, 0 1 and 2 1.
+  EXPECT_THAT(trie.level(0).first_child, ElementsAre(0, 2));
+  EXPECT_THAT(trie.level(0).code, ElementsAre(0, 2));
+  EXPECT_THAT(trie.level(1).first_child, ElementsAre(0, 2, 3));
+  EXPECT_THAT(trie.level(1).code, ElementsAre(0, 1, 1));
 }
 
 // published figures of published codes.

@@ -1,6 +1,8 @@
 // A step and a search of the model of semantic ids on a GPU against the host's.
 #include <cmath>
+#include <utility>
 
+#include "hstu/kinds/semantic_ids/code_search.h"
 #include "hstu/kinds/semantic_ids/semantic_ids_objective.h"
 #include "support/gpu_test.h"
 #include "support/op_cases.h"
@@ -23,8 +25,8 @@ std::shared_ptr<const ItemCodes> random_codes() {
 }
 
 // Users with histories of 1, 4, 7, .. events.
-Samples random_samples(bool predicts_next_events) {
-  RandomStream random{8};
+Samples random_samples(bool predicts_next_events, std::uint64_t seed) {
+  RandomStream random{seed};
   Samples samples;
   samples.count = kUsers;
   samples.predicts_next_events = predicts_next_events;
@@ -58,6 +60,7 @@ class OnDevice {
  public:
   OnDevice(const SemanticIdsConfig& config, const Context& context, DType compute)
       : context_(context),
+        compute_(compute),
         codes_(random_codes()),
         trie_(std::make_shared<const CodeTrie>(*codes_)),
         model_(config, codes_, trie_, 3),
@@ -82,6 +85,22 @@ class OnDevice {
       all.push_back(parameter->gradient.to_host(context_.stream));
     return all;
   }
+  // Searches of batches of one size whose users have other histories, by one CodeSearch that replays its
+  // launches and by a search for each.
+  std::vector<std::pair<Tensor, Tensor>> searches_again() {
+    Tape tape(context_, false);
+    const Variable rows = ops::convert(tape, Variable::constant(table_), compute_);
+    CodeSearch search(model_, context_, {.replays = true, .times = true});
+    std::vector<std::pair<Tensor, Tensor>> found;
+    for (const std::uint64_t seed : {8, 9, 10, 11}) {
+      const Batch batch = batch_of(false, seed);
+      search.begin(batch, rows);
+      const Tensor once = search.finish();
+      EXPECT_EQ(search.level_ms().size(), kLevels);
+      found.emplace_back(once, model_.search(tape, batch, rows));
+    }
+    return found;
+  }
   Tensor search() {
     const Batch batch = batch_of(false);
     Tape tape(context_, false);
@@ -89,15 +108,16 @@ class OnDevice {
   }
 
  private:
-  Batch batch_of(bool predicts_next_events) const {
+  Batch batch_of(bool predicts_next_events, std::uint64_t seed = 8) const {
     LayoutScratch scratch;
     Batch batch;
-    model_.layout().lay_out(random_samples(predicts_next_events), scratch, batch);
+    model_.layout().lay_out(random_samples(predicts_next_events, seed), scratch, batch);
     batch.copy_to(context_);
     return batch;
   }
 
   Context context_;
+  DType compute_;
   std::shared_ptr<const ItemCodes> codes_;
   std::shared_ptr<const CodeTrie> trie_;
   SemanticIds model_;
@@ -155,6 +175,16 @@ TEST_F(SemanticIdsModelOnGpu, ASearchFindsTheTuplesOfTheHost) {
       EXPECT_GE(same, type == DType::f32 ? kUsers * config.beam - 4 : 0);
     }
   });
+}
+
+TEST_F(SemanticIdsModelOnGpu, AReplayedSearchFindsWhatALaunchedOneFinds) {
+  SemanticIdsConfig config = config_of(CodeBlocks::softmax, CodePositions::learned, CodeHeads::separate);
+  config.dim = 128, config.heads = 2, config.head_dim = 64;
+  for (const auto& [replayed, launched] : OnDevice(config, gpu_, DType::bf16).searches_again()) {
+    ASSERT_EQ(replayed.shape(), launched.shape());
+    for (std::int64_t i = 0; i < replayed.size(); ++i)
+      EXPECT_EQ(replayed.data<float>()[i], launched.data<float>()[i]) << i;
+  }
 }
 
 }  // namespace

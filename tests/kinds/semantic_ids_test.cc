@@ -2,6 +2,7 @@
 #include "hstu/kinds/semantic_ids/semantic_ids.h"
 
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -279,23 +280,39 @@ TEST(SemanticIds, DecodingStepByStepIsDecodingAtOnce) {
 
 // A search of width 2 by hand: prefixes 0 and 2 of the first level, then 2 1 and the better of 0 0 and 0 1.
 TEST(BeamSearch, KeepsTheBestPrefixesThatExist) {
-  const CodeTrie trie(*three_tuples());
-  const float first[] = {0, 5, 1};  // 1 is no item's code: its probability is lost
-  const Beams one = extend(trie, first_beams(trie, 1), 0, first, 3, 2);
-  EXPECT_THAT(one.code, ElementsAre(2, 0));
-  const float second[] = {3, 0, 0, 4};  // behind 2, behind 0
-  const Beams two = extend(trie, one, 1, second, 2, 2);
-  EXPECT_THAT(two.parent, ElementsAre(1, 0));
-  EXPECT_THAT(two.code, ElementsAre(1, 1));
+  const auto codes = three_tuples();
+  const CodeTrie trie(*codes);
+  const std::vector<ops::TrieLevel> levels = trie_levels(trie, *codes);
+  const Context& host = host_context();
+  const auto logits = [](const Shape& shape, const std::vector<float>& values) {
+    return Tensor::from<float>(shape, values);
+  };
+  const auto ints = [](const Tensor& x) {
+    return std::vector(x.data<std::int32_t>(), x.data<std::int32_t>() + x.size());
+  };
+  const ops::Beams none = ops::first_beams(1, host);
+  // 1 is no item's code: its probability is lost.
+  const ops::Beams one = ops::beam_step(levels[0], none, 0, logits({1, 3}, {0, 5, 1}), 2, host);
+  EXPECT_THAT(ints(one.code), ElementsAre(2, 0));
+  const ops::Beams two =
+      ops::beam_step(levels[1], one, 1, logits({2, 2}, {3, 0, 0, 4}), 4, host);  // behind 2, behind 0
+  EXPECT_THAT(ints(two.ancestors), ElementsAre(1, 0, 1, 0));
+  EXPECT_THAT(ints(two.code), ElementsAre(4, 4, 3, -1));  // numbers of level 2 begin at 3
+  EXPECT_THAT(ints(two.node), ElementsAre(1, 2, 0, -1));
   const auto log_of = [](double z, std::initializer_list<double> all) {
     double sum = 0;
     for (const double x : all) sum += std::exp(x);
     return z - std::log(sum);
   };
-  EXPECT_NEAR(two.score[0], log_of(0, {0, 5, 1}) + log_of(4, {0, 4}), 1e-6);
-  EXPECT_NEAR(two.score[1], log_of(1, {0, 5, 1}) + log_of(0, {3, 0}), 1e-6);
-  const float equal[] = {1, 1, 1};
-  EXPECT_THAT(extend(trie, first_beams(trie, 1), 0, equal, 3, 1).code, ElementsAre(0));  // by tuple
+  const float* const score = two.score.data<float>();
+  EXPECT_NEAR(score[0], log_of(0, {0, 5, 1}) + log_of(4, {0, 4}), 1e-6);
+  EXPECT_NEAR(score[1], log_of(1, {0, 5, 1}) + log_of(0, {3, 0}), 1e-6);
+  EXPECT_EQ(score[3], -std::numeric_limits<float>::infinity());
+  const ops::Beams equal = ops::beam_step(levels[0], none, 0, logits({1, 3}, {1, 1, 1}), 1, host);
+  EXPECT_THAT(ints(equal.code), ElementsAre(0));  // by tuple
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const ops::Beams lost = ops::beam_step(levels[1], one, 1, logits({2, 2}, {0, nan, 0, 4}), 2, host);
+  EXPECT_THAT(ints(lost.code), ElementsAre(4, 3));  // those behind 2 are no numbers
 }
 
 }  // namespace

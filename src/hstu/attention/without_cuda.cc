@@ -2,6 +2,7 @@
 #ifndef HSTU_WITH_CUDA
 
 #include "hstu/attention/attention_cuda.h"
+#include "hstu/attention/beams.h"
 #include "hstu/base/error.h"
 
 namespace hstu::cuda {
@@ -27,6 +28,9 @@ void attention_forward(const AttentionProblem&, const AttentionDevice&, const At
 }
 void attention_backward(const AttentionProblem&, const AttentionDevice&, const AttentionGradients&,
                         const AttentionScratch&, CUstream_st*) {
+  refuse();
+}
+void beam_attention(const BeamAttention&, const AttentionRows&, CUstream_st*) {
   refuse();
 }
 void check_attention_lists(const AttentionProblem&, CUstream_st*) {

@@ -9,6 +9,7 @@
 #include "hstu/benchmark/embedding_benchmark.h"
 #include "hstu/benchmark/embedding_suite.h"
 #include "hstu/benchmark/layer_sweep.h"
+#include "hstu/benchmark/search_benchmark.h"
 #include "hstu/benchmark/stage_table.h"
 #include "hstu/benchmark/step_benchmark.h"
 #include "hstu/benchmark/stream_benchmark.h"
@@ -108,6 +109,37 @@ void add_catalogue_command(CLI::App& bench) {
     use_threads(words->threads);
     words->catalogue.precision = parse_word(kPrecisions, words->precision, "precision");
     fmt::print("{}\n", benchmark_catalogue(words->catalogue).dump());
+  });
+}
+
+void add_search_command(CLI::App& bench) {
+  struct Words {
+    SearchBenchmarkOptions search;
+    std::string precision = "bf16";
+    int threads = 0;
+  };
+  auto words = std::make_shared<Words>();
+  SearchBenchmarkOptions& o = words->search;
+  CLI::App* const search = bench.add_subcommand(
+      "search", "Measure the beam search of the model of semantic ids, by level; one JSON line");
+  search->add_option("--users", o.users, "of the batch")->check(at_least(1));
+  search->add_option("--tokens", o.tokens, "of each history: codes of its items")->check(at_least(1));
+  search->add_option("--beam", o.beam, "prefixes that are kept")->check(at_least(1));
+  search->add_option("--levels", o.levels, "codes of an item")->check(CLI::Range(1, 16));
+  search->add_option("--codes", o.codes, "of each level")->check(CLI::Range(1, 1 << 16));
+  search->add_option("--items", o.items, "with random codes")->check(at_least(1));
+  search->add_option("--layers", o.layers)->check(at_least(1));
+  search->add_option("--heads", o.heads)->check(at_least(1));
+  search->add_option("--head-dim", o.head_dim)->check(at_least(1));
+  search->add_option("--rounds", o.rounds, "timed rounds")->check(at_least(1));
+  search->add_option("--device", o.device, "host, cuda, cuda:N or auto");
+  search->add_option("--precision", words->precision, list_of(kPrecisions));
+  search->add_option("--threads", words->threads, "0: all cores")->check(CLI::Range(0, kMostThreads));
+  search->footer("Example:\n  hstu bench search --users 16 --tokens 2048");
+  search->callback([words] {
+    use_threads(words->threads);
+    words->search.precision = parse_word(kPrecisions, words->precision, "precision");
+    fmt::print("{}\n", benchmark_search(words->search).dump());
   });
 }
 
@@ -303,6 +335,7 @@ void add_bench_command(CLI::App& app) {
     fmt::print("{}\n", words->json ? result.dump() : embedding_suite_text(result));
   });
   add_catalogue_command(*command);
+  add_search_command(*command);
   add_stream_command(*command);
   add_balance_command(*command);
   add_attention_bench_command(*command);

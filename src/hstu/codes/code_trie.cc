@@ -1,6 +1,7 @@
 #include "hstu/codes/code_trie.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hstu/base/error.h"
 
@@ -17,6 +18,24 @@ CodeTrie::CodeTrie(const ItemCodes& codes) : levels_(codes.levels()) {
     items_.push_back(codes.items[static_cast<std::size_t>(item)]);
   }
   offsets_.push_back(std::ssize(items_));
+  add_nodes();
+}
+
+void CodeTrie::add_nodes() {
+  std::vector<Prefix> above{root()};
+  for (std::int64_t l = 0; l < levels_; ++l) {
+    Level& level = nodes_.emplace_back();
+    std::vector<Prefix> nodes;
+    for (const Prefix& prefix : above) {
+      level.first_child.push_back(static_cast<std::int32_t>(nodes.size()));
+      each_child(prefix, l, [&](std::int32_t code, Prefix child) {
+        level.code.push_back(code);
+        nodes.push_back(child);
+      });
+    }
+    level.first_child.push_back(static_cast<std::int32_t>(nodes.size()));
+    above = std::move(nodes);
+  }
 }
 
 std::int64_t CodeTrie::end_of_run(std::int64_t begin, std::int64_t end, std::int64_t level) const {

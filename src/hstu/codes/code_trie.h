@@ -1,6 +1,6 @@
 // The tuples of a catalogue as a trie: which codes may follow a prefix, and which items have a tuple.
 // Compact: the different tuples in ascending order, so that a prefix is a range of them, found by binary
-// search.
+// search; and the prefixes of each length as nodes, whose children are neighbours, for searches on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,14 @@ class CodeTrie {
     return codes_[static_cast<std::size_t>(tuple * levels_ + level)];
   }
 
+  // The prefixes of l + 1 codes in ascending order, which are the nodes of level l; those of the last level
+  // are the tuples. Above level 0 there is one node, the empty prefix.
+  struct Level {
+    std::vector<std::int32_t> code;         // (nodes) the last code of each
+    std::vector<std::int32_t> first_child;  // (nodes of the level above + 1): theirs among these nodes
+  };
+  const Level& level(std::int64_t l) const { return nodes_[static_cast<std::size_t>(l)]; }
+
   // Calls visit(code, prefix with it) for each code that follows a prefix of `level` codes, ascending.
   template <typename Visit>
   void each_child(Prefix prefix, std::int64_t level, const Visit& visit) const {
@@ -47,10 +55,12 @@ class CodeTrie {
   }
 
  private:
+  void add_nodes();
   // From `begin` on, the first tuple before `end` with another code at `level`.
   std::int64_t end_of_run(std::int64_t begin, std::int64_t end, std::int64_t level) const;
 
   std::int64_t levels_, tuples_ = 0;
+  std::vector<Level> nodes_;           // (levels)
   std::vector<std::int32_t> codes_;    // (tuples, levels)
   std::vector<std::int64_t> offsets_;  // (tuples + 1) into items_
   std::vector<std::int64_t> items_;

@@ -1,9 +1,11 @@
 #include "hstu/model/decoder_stack.h"
 
 #include <cmath>
+#include <optional>
 
 #include "hstu/model/stages.h"
 #include "hstu/ops/convert.h"
+#include "hstu/ops/dense.h"
 #include "hstu/ops/elementwise.h"
 #include "hstu/ops/gather_sum.h"
 #include "hstu/ops/linear.h"
@@ -39,7 +41,8 @@ DecoderBlock::Operands DecoderBlock::project(Tape& tape, const Variable& z, cons
   const Variable weight = ops::weight(tape, qkv_.weight, z.value().dtype()), bias(qkv_.bias);
   const auto operands = [&]() -> Operands {
     if (!rows.rows.defined()) {
-      const Variable all = ops::linear(tape, z, weight, bias);  // (T, 3 w)
+      const Variable all = tape.recording() ? ops::linear(tape, z, weight, bias)
+                                            : ops::dense(tape, z, weight, bias, {}, {});  // (T, 3 w)
       return {{all, 0, w}, {all, w, w}, {all, 2 * w, w}};
     }
     const Variable zq = ops::gather_rows(tape, z, rows.rows);
@@ -64,16 +67,61 @@ Variable DecoderBlock::operator()(Tape& tape, const Variable& x, const StackRows
   StageRange stage(tape, kNormUvqkStage);
   const Variable z = ops::rms_norm(tape, x, Variable(attention_norm_), config_.epsilon);
   const Operands operands = project(tape, z, rows, tokens);
+  if (tokens.keys != nullptr) tokens.keys->push_back({operands.k, operands.v});
   stage.next(kAttentionStage);
   ops::AttentionShape dropped = shape;
   dropped.dropout = dropout(0);
-  const Variable o = ops::attention(tape, operands.q, operands.k, operands.v, dropped);  // (n, w)
+  const Variable o =
+      rows.rows.defined() && tokens.wants_last
+          ? ops::beam_attention(tape, operands.q, operands.k, operands.v, beam_shape(1, tokens.all.offsets))
+          : ops::attention(tape, operands.q, operands.k, operands.v, dropped);  // (n, w)
   stage.next(kProjectionStage);
   const Variable residual = rows.rows.defined() ? ops::gather_rows(tape, x, rows.rows) : x;
+  if (!tape.recording()) return finish(tape, residual, o);
   const Variable y = ops::add(tape, residual, ops::dropout(tape, dense(tape, o, output_), dropout(1)));
   const Variable normed = ops::rms_norm(tape, y, Variable(mlp_norm_), config_.epsilon);
   const Variable hidden = ops::activate(tape, dense(tape, normed, first_), config_.activation);
   return ops::add(tape, y, ops::dropout(tape, dense(tape, hidden, second_), dropout(2)));
+}
+
+Variable DecoderBlock::operator()(Tape& tape, const Variable& x, DecoderBeams& beams,
+                                  std::size_t index) const {
+  const DecoderTokens tokens{.all = {},
+                             .wanted = {},
+                             .positions = beams.positions,
+                             .wanted_positions = {},
+                             .wants_last = false,
+                             .keys = nullptr};
+  const Variable z = ops::rms_norm(tape, x, Variable(attention_norm_), config_.epsilon);
+  const Operands operands = project(tape, z, {}, tokens);
+  beams.codes.back().push_back({operands.k, operands.v});
+  ops::BeamShape shape = beam_shape(beams.beams, beams.offsets);
+  shape.ancestors = beams.ancestors;
+  for (const KeysOfBlocks& code : beams.codes) shape.codes.push_back({code[index].k, code[index].v});
+  const DecoderKeys& history = beams.history[index];
+  const Variable o = ops::beam_attention(tape, operands.q, history.k, history.v, shape);
+  return finish(tape, x, o);
+}
+
+ops::BeamShape DecoderBlock::beam_shape(std::int64_t beams, const Tensor& offsets) const {
+  return {.beams = beams,
+          .heads = config_.heads,
+          .head_dim = config_.head_dim,
+          .alpha = 1 / std::sqrt(static_cast<double>(config_.head_dim)),
+          .offsets = offsets,
+          .ancestors = {},
+          .codes = {}};
+}
+
+Variable DecoderBlock::finish(Tape& tape, const Variable& x, const Variable& o) const {
+  const auto layer = [&](const Variable& in, const LinearParameters& of,
+                         const std::optional<ops::Activation>& activation, const Variable& residual) {
+    return ops::dense(tape, in, ops::weight(tape, of.weight, in.value().dtype()), Variable(of.bias),
+                      activation, residual);
+  };
+  const Variable y = layer(o, output_, {}, x);
+  const Variable normed = ops::rms_norm(tape, y, Variable(mlp_norm_), config_.epsilon);
+  return layer(layer(normed, first_, config_.activation, {}), second_, {}, y);
 }
 
 DecoderStack::DecoderStack(ParameterSet& set, const std::string& prefix, const DecoderStackConfig& config)
@@ -100,6 +148,13 @@ Variable DecoderStack::operator()(Tape& tape, Variable x, const DecoderTokens& t
     x = blocks_[i](tape, x, is_last ? tokens.wanted : tokens.all, tokens, shape, draws,
                    first_place + DecoderBlock::kPlaces * i);
   }
+  return x;
+}
+
+Variable DecoderStack::operator()(Tape& tape, Variable x, DecoderBeams& beams) const {
+  require(!tape.recording(), "a decoder continues beams in forward passes alone");
+  beams.codes.emplace_back();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i](tape, x, beams, i);
   return x;
 }
 

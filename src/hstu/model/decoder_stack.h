@@ -12,6 +12,7 @@
 #include "hstu/model/hstu_stack.h"
 #include "hstu/model/mlp.h"
 #include "hstu/ops/activation.h"
+#include "hstu/ops/beam_attention.h"
 
 namespace hstu {
 
@@ -27,11 +28,30 @@ struct DecoderStackConfig {
   double rotary_base = 0;  // 0: positions do not turn queries and keys
 };
 
+// Keys and values of a block's tokens, (T, H * D) each.
+struct DecoderKeys {
+  ops::Columns k, v;
+};
+using KeysOfBlocks = std::vector<DecoderKeys>;
+
 // Tokens of a pass. `positions`: (T) i32 of all, wanted_positions those of the wanted ones; read if the stack
 // turns queries and keys.
 struct DecoderTokens {
   StackRows all, wanted;
   Tensor positions, wanted_positions;
+  // Of a forward pass without a mask: the last token of each sample is wanted, and no other.
+  bool wants_last = false;
+  KeysOfBlocks* keys = nullptr;  // not null: gets those of each block
+};
+
+// The beams of a search (attention/beams.h): one token for each of R users' W beams.
+struct DecoderBeams {
+  std::int64_t beams = 0;           // W
+  Tensor offsets;                   // (R + 1) i64 tokens of the histories
+  KeysOfBlocks history;             // theirs
+  std::vector<KeysOfBlocks> codes;  // of the tokens of earlier passes; a pass adds its own
+  Tensor ancestors;                 // (R * W, codes before the token) i32
+  Tensor positions;                 // (R * W) i32 as in DecoderTokens
 };
 
 class DecoderBlock {
@@ -46,10 +66,16 @@ class DecoderBlock {
   Variable operator()(Tape& tape, const Variable& x, const StackRows& rows, const DecoderTokens& tokens,
                       const ops::AttentionShape& shape, const Draws& draws, std::uint64_t first_place) const;
 
+  // x (R * W, D) -> (R * W, D) of the tokens of beams. Block `index` of the stack.
+  Variable operator()(Tape& tape, const Variable& x, DecoderBeams& beams, std::size_t index) const;
+
  private:
   struct Operands {
     ops::Columns q, k, v;
   };
+  // What follows attention, in a forward pass without dropout.
+  Variable finish(Tape& tape, const Variable& x, const Variable& o) const;
+  ops::BeamShape beam_shape(std::int64_t beams, const Tensor& offsets) const;
   Operands project(Tape& tape, const Variable& z, const StackRows& rows, const DecoderTokens& tokens) const;
 
   DecoderStackConfig config_;
@@ -68,6 +94,9 @@ class DecoderStack {
   // * i on.
   Variable operator()(Tape& tape, Variable x, const DecoderTokens& tokens, const Draws& draws,
                       std::uint64_t first_place, const StackMask& mask) const;
+
+  // x (R * W, D) -> (R * W, D) of the tokens of beams, of a forward pass only.
+  Variable operator()(Tape& tape, Variable x, DecoderBeams& beams) const;
 
   const DecoderStackConfig& config() const { return config_; }
 

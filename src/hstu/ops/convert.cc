@@ -22,6 +22,8 @@ void run(const Tensor& x, Tensor& y, bool accumulate, DeviceStream stream) {
   }
 }
 
+thread_local KeptWeights* kept_weights = nullptr;
+
 Tensor converted(const Context& context, const Tensor& x, DType type) {
   const auto known = [](DType t) { return t == DType::f32 || t == DType::bf16; };
   require(known(x.dtype()) && known(type), "convert: expected f32 and bf16, found {} and {}", x.dtype(),
@@ -47,7 +49,23 @@ Variable convert(Tape& tape, const Variable& x, DType type) {
 
 Variable weight(Tape& tape, const Parameter& parameter, DType type) {
   if (parameter.value.dtype() == type) return Variable(parameter);
-  return Variable(parameter, converted(tape.context(), parameter.value, type));
+  if (kept_weights == nullptr || tape.recording())
+    return Variable(parameter, converted(tape.context(), parameter.value, type));
+  Tensor& copy = kept_weights->copies_[&parameter];
+  if (!copy.defined() || copy.dtype() != type) copy = converted(tape.context(), parameter.value, type);
+  return Variable(parameter, copy);
+}
+
+bool KeptWeights::are_ready() {
+  return kept_weights != nullptr && kept_weights->ready_;
+}
+
+KeptWeights::Use::Use(KeptWeights& kept) : before_(kept_weights) {
+  kept_weights = &kept;
+}
+
+KeptWeights::Use::~Use() {
+  kept_weights = before_;
 }
 
 }  // namespace hstu::ops

@@ -3,6 +3,7 @@
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda_calls.h"
+#include "hstu/device/launch_recording.h"
 #include "hstu/device/memory_pool.h"
 
 namespace hstu::cuda {
@@ -70,11 +71,22 @@ double milliseconds(CUevent_st* from, CUevent_st* to) {
   return static_cast<double>(ms);
 }
 
+namespace {
+
+void require_no_recording(CUstream_st* stream) {
+  require(LaunchRecording::that_records(stream) == nullptr,
+          "launches are recorded on this stream, and nothing but kernels may be put on it");
+}
+
+}  // namespace
+
 void copy(void* to, const void* from, std::size_t bytes, CUstream_st* stream) {
+  require_no_recording(stream);
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "copying");
 }
 
 void set_zero(void* to, std::size_t bytes, CUstream_st* stream) {
+  require_no_recording(stream);
   check_cuda(cudaMemsetAsync(to, 0, bytes, stream), "zeroing memory");
 }
 

@@ -8,10 +8,13 @@
 #include "hstu/device/cuda/check.h"
 #include "hstu/device/cuda_calls.h"
 #include "hstu/device/launch_groups.h"
+#include "hstu/device/launch_recording.h"
 
 namespace hstu::cuda {
 
 void launch_kernel(const LaunchShape& shape, std::span<const LaunchArgument> arguments, CUstream_st* stream) {
+  if (LaunchList* const recorded = LaunchRecording::that_records(stream))
+    return recorded->add(shape, arguments);
   if (LaunchGroups* const groups = LaunchGroups::that_keep(stream)) return groups->keep(shape, arguments);
   // The driver takes pointers to what may be written, and writes nothing.
   std::vector<void*> pointers;

@@ -15,6 +15,7 @@ struct Product {
   const float* bias = nullptr;    // (n) added to every row, or null
   const Out* residual = nullptr;  // (m, n) with the stride of C, or null
   bool relu = false;
+  bool gelu = false;          // in place of relu, for multiply_sm90() alone
   const Out* mask = nullptr;  // (m, n) with the stride of C, or null
   Out* activated = nullptr;   // (m, n - silu_from) silu of C's columns from there on; or null
   std::int64_t stride_activated = 0, silu_from = 0;

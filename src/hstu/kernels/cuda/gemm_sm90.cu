@@ -132,8 +132,9 @@ class StagedResults {
 };
 
 // What kernels do to bf16 results for relu: nothing, relu itself, or in a backward pass a mask, which comes
-// as what is added does. Apart from each other, so that a product without it has no instruction for it.
-enum class Relu { none, forward, backward };
+// as what is added does; or gelu. Apart from each other, so that a product without it has no instruction for
+// it.
+enum class Relu { none, forward, backward, gelu };
 
 template <Relu relu>
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
@@ -182,6 +183,10 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
       if constexpr (relu == Relu::forward) {
 #pragma unroll
         for (float& y : x) y = relu_of(y);
+      }
+      if constexpr (relu == Relu::gelu) {
+#pragma unroll
+        for (float& y : x) y *= fmaf(0.5f, erff(y * 0.70710678118654752f), 0.5f);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) packed[pair][i] = pack<Element>(x[2 * i], x[2 * i + 1]);
@@ -311,6 +316,8 @@ auto* kernel_of(const Product<BFloat16, Out>& p) {
   else if (p.gemm.b.op == Op::transpose)
     return p.mask != nullptr ? wgmma_tiles<true, true, Element, Relu::backward>
                              : wgmma_tiles<true, true, Element>;
+  else if (p.gelu)
+    return wgmma_tiles<true, false, Element, Relu::gelu>;
   else
     return p.relu ? wgmma_tiles<true, false, Element, Relu::forward> : wgmma_tiles<true, false, Element>;
 }
@@ -326,9 +333,9 @@ bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
   bool form = false;
   if constexpr (std::is_same_v<Out, float>)  // added to C, or nothing else
     form = g.a.op == Op::transpose && is_forward && p.bias == nullptr && p.residual == nullptr &&
-           p.mask == nullptr && !p.relu;
+           p.mask == nullptr && !p.relu && !p.gelu;
   else
-    form = g.a.op == Op::none && (is_forward ? p.mask == nullptr : !p.relu);
+    form = g.a.op == Op::none && (is_forward ? p.mask == nullptr : !p.relu && !p.gelu);
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // coordinates are 32 bits
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
   const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.mask) &&

@@ -29,6 +29,18 @@ const Parameter* add_places(ParameterSet& set, const SemanticIdsConfig& config, 
 
 }  // namespace
 
+std::vector<ops::TrieLevel> trie_levels(const CodeTrie& trie, const ItemCodes& codes) {
+  const auto list = [](const std::vector<std::int32_t>& values) {
+    return Tensor::from<std::int32_t>({std::ssize(values)}, values);
+  };
+  std::vector<ops::TrieLevel> levels;
+  for (std::int64_t l = 0; l < trie.levels(); ++l)
+    levels.push_back({.code = list(trie.level(l).code),
+                      .first_child = list(trie.level(l).first_child),
+                      .first_row = static_cast<std::int32_t>(codes.first_row(l))});
+  return levels;
+}
+
 DecoderStackConfig decoder_config(const SemanticIdsConfig& config) {
   return {.layers = config.layers,
           .dim = config.dim,
@@ -55,6 +67,7 @@ SemanticIds::SemanticIds(const SemanticIdsConfig& config, std::shared_ptr<const 
     : config_(config),
       codes_(std::move(codes)),
       trie_(std::move(trie)),
+      trie_levels_(trie_levels(*trie_, *codes_)),
       layout_(codes_, config.targets, config.head),
       compute_(type),
       parameters_(derive_key(seed, "dense parameters"), type),
@@ -73,6 +86,8 @@ SemanticIds::SemanticIds(const SemanticIdsConfig& config, std::shared_ptr<const 
 void SemanticIds::move_to(const Context& context, DType compute) {
   compute_ = compute;
   parameters_.move_to(context);
+  for (ops::TrieLevel& level : trie_levels_)
+    level.code = level.code.copy(context), level.first_child = level.first_child.copy(context);
 }
 
 std::vector<FeatureSpec> SemanticIds::features() const {
@@ -115,15 +130,20 @@ Variable SemanticIds::normed(Tape& tape, const Variable& x) const {
   return ops::rms_norm(tape, exact, Variable(output_norm_), kEpsilon);
 }
 
+Variable SemanticIds::embed(Tape& tape, const Variable& rows, const Tokens& tokens,
+                            const Draws& draws) const {
+  StageRange stage(tape, kPreprocessorStage);
+  const DType type = rows.value().dtype();
+  std::vector<ops::GatherTerm> terms{{rows, tokens.code, 1}};
+  if (tokens.bos.defined()) terms.push_back({ops::weight(tape, bos_, type), tokens.bos, 1});
+  if (place_ != nullptr) terms.push_back({ops::weight(tape, *place_, type), tokens.at.positions, 1});
+  return ops::gather_sum(tape, terms, draws.dropout(config_.dropout, kInputPlace, tokens.at.all.names));
+}
+
 // Without the last norm.
 Variable SemanticIds::encode(Tape& tape, const Variable& rows, const Tokens& tokens, const Draws& draws,
                              const StackMask& mask) const {
-  StageRange stage(tape, kPreprocessorStage);
-  const DType type = rows.value().dtype();
-  std::vector<ops::GatherTerm> terms{{rows, tokens.code, 1}, {ops::weight(tape, bos_, type), tokens.bos, 1}};
-  if (place_ != nullptr) terms.push_back({ops::weight(tape, *place_, type), tokens.at.positions, 1});
-  Variable x = ops::gather_sum(tape, terms,
-                               draws.dropout(config_.dropout, kInputPlace, tokens.at.all.names));  // (N, D)
+  const Variable x = embed(tape, rows, tokens, draws);
   if (softmax_) return (*softmax_)(tape, x, tokens.at, draws, kFirstLayerPlace, mask);
   const double scale = 1 / static_cast<double>(places(config_, *codes_));
   return (*hstu_)(tape, x, tokens.at.all, tokens.at.wanted, scale, draws, kFirstLayerPlace, mask);

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "hstu/codes/code_trie.h"
-#include "hstu/kinds/semantic_ids/beam_search.h"
 #include "hstu/kinds/semantic_ids/semantic_ids_config.h"
 #include "hstu/kinds/semantic_ids/semantic_ids_layout.h"
 #include "hstu/model/decoder_stack.h"
 #include "hstu/model/model.h"
+#include "hstu/ops/beam_step.h"
 
 namespace hstu {
 
@@ -45,18 +45,21 @@ class SemanticIds final : public Model {
   Variable logits(Tape& tape, const Variable& vectors) const;
 
   // (R, beam * (L + 1)) f32 on the host: of each sample with a history up to `beam` tuples, the most probable
-  // first, each as its codes and its log-probability; codes of -1 where there are fewer tuples. Keys and
-  // values of a history are computed once and shared by its prefixes. Logits are the device's, prefixes are
-  // chosen on the host.
+  // first, each as its codes and its log-probability; -1 everywhere where there are fewer tuples. Of softmax
+  // blocks CodeSearch; of HSTU's layers the prefixes are chosen on the host.
   Tensor search(Tape& tape, const Batch& batch, const Variable& rows) const;
 
  private:
+  friend class CodeSearch;
   // Tokens of a pass by the rows that they read; -1: none.
   struct Tokens {
-    Tensor code, bos;  // (N) i32
+    Tensor code, bos;  // (N) i32; undefined bos: none is
     DecoderTokens at;
   };
-  struct Search;
+  struct HstuSearch;
+
+  // (N, D) what the first block reads.
+  Variable embed(Tape& tape, const Variable& rows, const Tokens& tokens, const Draws& draws) const;
 
   Variable encode(Tape& tape, const Variable& rows, const Tokens& tokens, const Draws& draws,
                   const StackMask& mask) const;
@@ -67,6 +70,7 @@ class SemanticIds final : public Model {
   SemanticIdsConfig config_;
   std::shared_ptr<const ItemCodes> codes_;
   std::shared_ptr<const CodeTrie> trie_;
+  std::vector<ops::TrieLevel> trie_levels_;  // on the model's device
   SemanticIdsLayout layout_;
   DType compute_;  // of tokens
   ParameterSet parameters_;
@@ -77,6 +81,9 @@ class SemanticIds final : public Model {
   const Parameter& output_norm_;  // (D)
   const Parameter& head_;         // (D, codes of all levels)
 };
+
+// A trie as a search reads it, on the host.
+std::vector<ops::TrieLevel> trie_levels(const CodeTrie& trie, const ItemCodes& codes);
 
 // The blocks of the configuration.
 DecoderStackConfig decoder_config(const SemanticIdsConfig& config);

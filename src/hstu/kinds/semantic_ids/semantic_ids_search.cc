@@ -2,13 +2,12 @@
 #include <numeric>
 #include <utility>
 
+#include "hstu/kinds/semantic_ids/code_search.h"
 #include "hstu/kinds/semantic_ids/semantic_ids.h"
 #include "hstu/ops/history_keys.h"
 
 namespace hstu {
 namespace {
-
-using namespace semantic_ids;
 
 std::vector<std::int64_t> counted(std::int64_t n) {
   std::vector<std::int64_t> values(static_cast<std::size_t>(n));
@@ -18,22 +17,17 @@ std::vector<std::int64_t> counted(std::int64_t n) {
 
 }  // namespace
 
-// One search for all samples of a batch that have a history.
-struct SemanticIds::Search {
-  Search(const SemanticIds& of, Tape& on, const Batch& batch, const Variable& table)
-      : model(of), tape(on), rows(table), levels(of.codes_->levels()) {
-    const auto offsets = batch.values<std::int64_t>(retrieval::kOffsets);
-    const auto codes = batch.values<std::int32_t>(kEventCodes);
-    for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
-      if (offsets[b] == offsets[b + 1]) continue;
-      items.push_back(offsets[b + 1] - offsets[b]);
-      for (std::int64_t j = 0; j < items.back(); ++j)
-        for (std::int64_t h = 0; h < levels; ++h)
-          add(codes[static_cast<std::size_t>((offsets[b] + j) * levels + h)], -1, j * (levels + 1) + h);
-      add(-1, 0, items.back() * (levels + 1) - 1);
-      first_token.push_back(std::ssize(code));
-    }
-  }
+// The search of HSTU's layers, whose prefixes are chosen on the host. A user has as many places for prefixes
+// as the beam, which may be empty.
+struct SemanticIds::HstuSearch {
+  HstuSearch(const SemanticIds& of, Tape& on, const Batch& batch, const Variable& table)
+      : model(of),
+        tape(on),
+        rows(table),
+        levels(of.codes_->levels()),
+        width(of.config_.beam),
+        histories(batch, levels),
+        next(histories) {}
 
   // A list on the device of the pass.
   template <typename T>
@@ -41,52 +35,45 @@ struct SemanticIds::Search {
     return Tensor::from<T>({std::ssize(values)}, values).copy(tape.context());
   }
 
-  void add(std::int32_t row, std::int32_t is_bos, std::int64_t at) {
-    code.push_back(row), bos.push_back(is_bos), place.push_back(static_cast<std::int32_t>(at));
-  }
-
-  // (n, codes of the level) of the tokens that were added, of which the last of each sample is wanted.
-  Variable next_logits(const std::vector<std::int64_t>& offsets, HistoryKeys& keys, std::int64_t level) {
-    Tokens tokens{.code = list(code), .bos = list(bos), .at = {}};
-    tokens.at.positions = list(place);
+  // (n, codes of the level) of the tokens in `next`, of which the last of each sample is wanted.
+  Tensor next_logits(HistoryKeys& keys, std::int64_t level) {
+    const std::vector<std::int64_t>& offsets = next.offsets;
+    Tokens tokens{.code = list(next.code), .bos = list(next.bos), .at = {}};
+    tokens.at.positions = list(next.place);
     tokens.at.all = {.rows = {}, .offsets = list(offsets), .names = {}};
-    std::vector<std::int32_t> last, places;
-    for (std::size_t s = 1; s < offsets.size(); ++s) {
+    std::vector<std::int32_t> last;
+    for (std::size_t s = 1; s < offsets.size(); ++s)
       last.push_back(static_cast<std::int32_t>(offsets[s] - 1));
-      places.push_back(place[static_cast<std::size_t>(offsets[s] - 1)]);
-    }
     tokens.at.wanted = {.rows = list(last), .offsets = list(counted(std::ssize(offsets))), .names = {}};
-    tokens.at.wanted_positions = list(places);
-    keys.keep(kept, std::ssize(code), tape.context());
+    keys.keep(kept, next.tokens(), tape.context());
     const Variable x =
         model.encode(tape, rows, tokens, Draws(), {.mask = {}, .contexts = {}, .targets = {}, .keys = &keys});
-    kept += std::ssize(code);
-    code.clear(), bos.clear(), place.clear();
-    return model.logits(tape, model.normed(tape, x), level);
+    kept += next.tokens();
+    return model.logits(tape, model.normed(tape, x), level).value().to_host(tape.context().stream);
   }
 
-  // The tokens of the latest codes, one for each prefix, behind the history and the codes before them: the
-  // rows of these in the keys are what a prefix hands on to those that extend it.
-  void add_prefixes(const Beams& beams, std::int64_t level, HistoryKeys& keys) {
-    std::vector<std::vector<std::int32_t>> inherited(static_cast<std::size_t>(beams.size()));
-    std::vector<std::int32_t> pages;
+  // The tokens of the latest codes, one for each place, behind the history and the codes before them, whose
+  // keys are in rows of earlier passes.
+  void add_prefixes(const ops::Beams& beams, std::int64_t level, HistoryKeys& keys) {
+    const std::int64_t users = histories.users(), places = users * width;
+    const std::int32_t* const code = beams.code.data<std::int32_t>();
+    next.code.assign(code, code + places);
+    next.bos.assign(static_cast<std::size_t>(places), -1);
+    next.offsets = counted(places + 1);
+    next.place.clear();
+    std::vector<std::int32_t> pages, own(static_cast<std::size_t>(places));
     std::vector<std::int64_t> page_offsets{0}, lengths;
-    std::size_t b = 0;
-    for (std::size_t u = 0; u < items.size(); ++u) {
-      for (; std::cmp_less(b, beams.offsets[u + 1]); ++b) {
-        add(static_cast<std::int32_t>(model.codes_->first_row(level - 1) + beams.code[b]), -1,
-            items[u] * (levels + 1) + level - 1);
-        if (level > 1) inherited[b] = ancestors[static_cast<std::size_t>(beams.parent[b])];
-        for (std::int64_t t = first_token[u]; t < first_token[u + 1]; ++t)
-          pages.push_back(static_cast<std::int32_t>(t));
-        pages.insert(pages.end(), inherited[b].begin(), inherited[b].end());
-        page_offsets.push_back(std::ssize(pages));
-        lengths.push_back(page_offsets[b + 1] - page_offsets[b]);
-        inherited[b].push_back(static_cast<std::int32_t>(kept + static_cast<std::int64_t>(b)));
-      }
+    for (std::int64_t b = 0; b < places; ++b) {
+      const auto u = static_cast<std::size_t>(b / width);
+      next.place.push_back(static_cast<std::int32_t>(histories.events[u] * (levels + 1) + level - 1));
+      for (std::int64_t t = histories.offsets[u]; t < histories.offsets[u + 1]; ++t)
+        pages.push_back(static_cast<std::int32_t>(t));
+      for (std::int64_t c = 0; c + 1 < level; ++c)
+        pages.push_back(static_cast<std::int32_t>(histories.tokens() + c * places) +
+                        beams.ancestors.data<std::int32_t>()[b * (level - 1) + c]);
+      lengths.push_back(std::ssize(pages) - page_offsets.back());
+      page_offsets.push_back(std::ssize(pages));
     }
-    ancestors = std::move(inherited);
-    std::vector<std::int32_t> own(b);
     std::iota(own.begin(), own.end(), 0);
     keys.past = {.k = {},
                  .v = {},
@@ -98,22 +85,21 @@ struct SemanticIds::Search {
                  .time = {}};
   }
 
-  Beams run() {
-    const std::int64_t users = std::ssize(items);
-    Beams beams = first_beams(*model.trie_, users);
+  ops::Beams run() {
+    const std::int64_t users = histories.users();
+    ops::Beams beams = ops::first_beams(users, host_context());
     if (users == 0) return beams;
-    const Shape shape{std::ssize(code) + (levels - 1) * users * model.config_.beam,
+    const Shape shape{next.tokens() + (levels - 1) * users * width,
                       model.config_.heads * model.config_.head_dim};
     HistoryKeys keys;
     for (std::int64_t l = 0; l < model.config_.layers; ++l)
       keys.layers.push_back({Tensor::empty(shape, rows.value().dtype(), tape.context()),
                              Tensor::empty(shape, rows.value().dtype(), tape.context())});
+    const std::vector<ops::TrieLevel> trie = trie_levels(*model.trie_, *model.codes_);
     for (std::int64_t level = 0; level < levels; ++level) {
       if (level > 0) add_prefixes(beams, level, keys);
-      const Tensor z = next_logits(level == 0 ? first_token : counted(beams.size() + 1), keys, level)
-                           .value()
-                           .to_host(tape.context().stream);
-      beams = extend(*model.trie_, beams, level, z.data<float>(), z.cols(), model.config_.beam);
+      beams = ops::beam_step(trie[static_cast<std::size_t>(level)], beams, level, next_logits(keys, level),
+                             width, host_context());
     }
     return beams;
   }
@@ -121,30 +107,20 @@ struct SemanticIds::Search {
   const SemanticIds& model;
   Tape& tape;
   const Variable& rows;
-  std::int64_t levels;
-  std::vector<std::int64_t> items;                   // (R) events of each history
-  std::vector<std::int64_t> first_token{0};          // (R + 1): of each history with its BOS
-  std::vector<std::int32_t> code, bos, place;        // of the tokens of the next pass
-  std::int64_t kept = 0;                             // tokens whose keys are in the rows of the passes
-  std::vector<std::vector<std::int32_t>> ancestors;  // of each prefix: rows of its codes' keys
+  std::int64_t levels, width;
+  const SearchedHistories histories;
+  SearchedHistories next;  // the tokens of the next pass
+  std::int64_t kept = 0;   // tokens whose keys are in the rows of the passes
 };
 
 Tensor SemanticIds::search(Tape& tape, const Batch& batch, const Variable& rows) const {
-  const Beams beams = Search(*this, tape, batch, rows).run();
-  const std::int64_t levels = codes_->levels(), width = config_.beam * (levels + 1);
-  Tensor found = Tensor::empty({beams.users(), width}, DType::f32);
-  std::fill_n(found.mutable_data<float>(), found.size(), -1.0F);
-  for (std::int64_t u = 0; u < beams.users(); ++u) {
-    float* to = found.mutable_data<float>() + u * width;
-    for (std::int64_t b = beams.offsets[static_cast<std::size_t>(u)];
-         b < beams.offsets[static_cast<std::size_t>(u) + 1]; ++b) {
-      const auto at = static_cast<std::size_t>(b);
-      for (std::int64_t h = 0; h < levels; ++h)
-        *to++ = static_cast<float>(trie_->code(beams.prefix[at].begin, h));
-      *to++ = beams.score[at];
-    }
+  if (softmax_) {
+    CodeSearch search(*this, tape.context(), {});
+    search.begin(batch, rows);
+    return search.finish();
   }
-  return found;
+  const ops::Beams beams = HstuSearch(*this, tape, batch, rows).run();
+  return lists_of(beams, *trie_, config_.beam);
 }
 
 }  // namespace hstu

@@ -1,0 +1,245 @@
+// Layers of few rows in bf16, as a search has them: all multiprocessors read a part of the weight at once. A
+// block multiplies up to 256 rows by 64 columns of the
+// weight along a part of k, in four stages of 64 deep, on mma.sync; the blocks of a cluster have the parts of
+// k, add up the sums in their order through shared memory, and go on with what follows.
+#include <algorithm>
+
+#include "hstu/device/cuda/current_device.h"
+#include "hstu/device/cuda/mma.cuh"
+#include "hstu/device/cuda/ptx.cuh"
+#include "hstu/kernels/cuda/dense.h"
+#include "hstu/kernels/cuda/launch.cuh"
+#include "hstu/kernels/cuda/numbers.cuh"
+
+namespace hstu::kernels {
+namespace {
+
+using namespace cuda;
+using namespace hstu::cuda;
+using Element = __nv_bfloat16;
+
+constexpr int kColumns = 64, kDepth = 64, kStages = 4, kRowBytes = 128;  // of a row of 64 elements
+constexpr int kSumStride = kColumns + 4;                                 // floats
+constexpr const char* kWhat = "dense layer";
+
+enum class Then { nothing, relu, gelu, silu };
+
+struct Layer {
+  int rows, in, out, parts, depth;  // depth: of a part of k
+  bool weight_is_ready;
+  const Element *x, *weight, *residual;
+  const float* bias;
+  Element* y;
+};
+
+// ---- tiles of rows of 64 elements in shared memory: piece c (16 bytes) of row r is at place c ^ (r % 8)
+
+__device__ __forceinline__ std::uint32_t lane_of_rows(std::uint32_t rows) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  return rows + lane % 16 * kRowBytes + (lane / 16 ^ lane % 8) * 16;
+}
+
+template <int kRows, int kThreads>
+__device__ __forceinline__ void copy_tile(std::uint32_t to, const Element* from, std::int64_t stride,
+                                          int there) {
+#pragma unroll
+  for (int i = 0; i < kRows * 8 / kThreads; ++i) {
+    const int at = static_cast<int>(threadIdx.x) + i * kThreads, row = at / 8, piece = at % 8;
+    const bool inside = row < there;
+    copy_or_zero(to + row * kRowBytes + ((piece ^ (row & 7)) * 16),
+                 inside ? from + row * stride + piece * 8 : from, inside ? 16 : 0);
+  }
+}
+
+template <Then then>
+__device__ __forceinline__ float after(float x) {
+  if constexpr (then == Then::relu) return fmaxf(x, 0.0f);
+  if constexpr (then == Then::gelu) return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+  if constexpr (then == Then::silu) return x / (1.0f + __expf(-x));
+  return x;
+}
+
+__device__ __forceinline__ float4 load_of_peer(std::uint32_t address) {
+  float4 x;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+
+template <int kRowWarps>
+constexpr int shared_bytes() {
+  const int rows = 64 * kRowWarps;
+  return std::max(kStages * (rows + kDepth) * kRowBytes, rows * kSumStride * 4) + 128;
+}
+
+// Two warps side by side for each 64 rows.
+template <int kRowWarps, Then then>
+__global__ void __launch_bounds__(64 * kRowWarps, kRowWarps <= 2 ? 2 : 1)
+    few_rows(const __grid_constant__ Layer p) {
+  constexpr int kThreads = 64 * kRowWarps, kRows = 64 * kRowWarps, kStageBytes = (kRows + kDepth) * kRowBytes;
+  extern __shared__ char memory[];
+  const std::uint32_t stages = (shared_address(memory) + 127) & ~127u;
+  const int part = static_cast<int>(blockIdx.x) % p.parts;
+  const int column0 = static_cast<int>(blockIdx.x) / p.parts * kColumns,
+            row0 = static_cast<int>(blockIdx.y) * kRows;
+  const int k0 = part * p.depth, steps = min(p.depth, p.in - k0) / kDepth, rows = min(kRows, p.rows - row0);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp_row = warp / 2 * 64, warp_column = warp % 2 * 32;
+  const Element* const x = p.x + static_cast<std::int64_t>(row0) * p.in + k0;
+  const Element* const weight = p.weight + static_cast<std::int64_t>(k0) * p.out + column0;
+  const auto copy_weight = [&](int step) {
+    if (step < steps)
+      copy_tile<kDepth, kThreads>(stages + step % kStages * kStageBytes + kRows * kRowBytes,
+                                  weight + static_cast<std::int64_t>(step) * kDepth * p.out, p.out, kDepth);
+  };
+  const auto copy_x = [&](int step) {
+    if (step < steps)
+      copy_tile<kRows, kThreads>(stages + step % kStages * kStageBytes, x + step * kDepth, p.in, rows);
+    commit_copies();
+  };
+  let_next_launch_begin();  // all blocks are there: it takes the place of none
+  if (p.weight_is_ready)
+    for (int step = 0; step < kStages - 1; ++step) copy_weight(step);
+  wait_for_previous_launch();
+  for (int step = 0; step < kStages - 1; ++step) {
+    if (!p.weight_is_ready) copy_weight(step);
+    copy_x(step);  // the first group of copies has those before it too
+  }
+
+  float sums[4][4][4] = {};  // 16 rows, 8 columns, as mma leaves them
+  for (int step = 0; step < steps; ++step) {
+    wait_for_copy_groups<kStages - 2>();
+    __syncthreads();
+    copy_weight(step + kStages - 1);
+    copy_x(step + kStages - 1);
+    const std::uint32_t tile = stages + step % kStages * kStageBytes;
+    const std::uint32_t a = lane_of_rows(tile + warp_row * kRowBytes);
+    const std::uint32_t b = lane_of_rows(tile + kRows * kRowBytes) ^ (warp_column * 2);
+#pragma unroll
+    for (int k = 0; k < kDepth / 16; ++k) {
+      std::uint32_t left[4][4], right[2][4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) load_matrices(left[i], (a ^ (k * 32)) + i * 16 * kRowBytes);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) load_transposed(right[j], (b ^ (j * 32)) + k * 16 * kRowBytes);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          multiply_add<Element>(sums[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
+    }
+  }
+  wait_for_copies();
+  __syncthreads();
+
+  // The sums of the parts, rows by turns.
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        store_shared_pair(stages + ((warp_row + 16 * i + lane / 4 + 8 * half) * kSumStride + warp_column +
+                                    8 * j + lane % 4 * 2) *
+                                       4,
+                          sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+  if (p.parts > 1)
+    cluster_barrier();
+  else
+    __syncthreads();
+  constexpr int kPieces = kColumns / 4;
+  for (int i = threadIdx.x; i < kRows * kPieces / p.parts; i += kThreads) {
+    const int row = i / kPieces * p.parts + part, column = i % kPieces * 4;
+    if (row >= rows) continue;
+    const std::uint32_t from = stages + (row * kSumStride + column) * 4;
+    float4 sum{0, 0, 0, 0};
+    for (int peer = 0; peer < p.parts; ++peer) {
+      const float4 more = load_of_peer(peer_address(from, peer));
+      sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+    }
+    const float4 bias = *reinterpret_cast<const float4*>(p.bias + column0 + column);
+    sum = {after<then>(sum.x + bias.x), after<then>(sum.y + bias.y), after<then>(sum.z + bias.z),
+           after<then>(sum.w + bias.w)};
+    const std::int64_t at = static_cast<std::int64_t>(row0 + row) * p.out + column0 + column;
+    if (p.residual != nullptr) {
+      const uint2 pairs = *reinterpret_cast<const uint2*>(p.residual + at);
+      const float2 low = unpack<Element>(pairs.x), high = unpack<Element>(pairs.y);
+      sum.x += low.x, sum.y += low.y, sum.z += high.x, sum.w += high.y;
+    }
+    *reinterpret_cast<uint2*>(p.y + at) = {pack<Element>(sum.x, sum.y), pack<Element>(sum.z, sum.w)};
+  }
+  if (p.parts > 1) cluster_barrier();  // until the others have read this block's sums
+}
+
+// ---- launches
+
+template <int kRowWarps>
+void launch_few(Layer p, Then then, int multiprocessors, cudaStream_t stream) {
+  constexpr int kRows = 64 * kRowWarps;
+  const int row_tiles = (p.rows + kRows - 1) / kRows, column_tiles = p.out / kColumns;
+  const int at_once = multiprocessors * (kRowWarps <= 2 ? 2 : 1);
+  p.parts = 1;
+  while (p.parts < 8 && row_tiles * column_tiles * p.parts * 2 <= at_once && p.in >= 2 * kDepth * 2 * p.parts)
+    p.parts *= 2;
+  const int depths = p.in / kDepth;
+  p.depth = (depths + p.parts - 1) / p.parts * kDepth;
+  const auto run = [&](auto* kernel) {
+    launch_grid(kernel, p,
+                dim3(static_cast<unsigned>(column_tiles * p.parts), static_cast<unsigned>(row_tiles)),
+                p.parts, 64 * kRowWarps, shared_bytes<kRowWarps>(), stream, kWhat);
+  };
+  switch (then) {
+    case Then::nothing:
+      return run(few_rows<kRowWarps, Then::nothing>);
+    case Then::relu:
+      return run(few_rows<kRowWarps, Then::relu>);
+    case Then::gelu:
+      return run(few_rows<kRowWarps, Then::gelu>);
+    case Then::silu:
+      return run(few_rows<kRowWarps, Then::silu>);
+  }
+}
+
+bool is_aligned_to_16(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+}  // namespace
+
+bool cuda::dense_few_rows(const Dense<BFloat16>& p, CudaStream stream) {
+  constexpr std::int64_t kMost = 768;  // rows
+  if (p.row_stable || p.rows > kMost || p.out % kColumns != 0 || p.in % kDepth != 0 || p.out > (1 << 20) ||
+      p.in > (1 << 20))
+    return false;
+  for (const void* data : std::initializer_list<const void*>{p.x, p.weight, p.bias, p.residual, p.y})
+    if (!is_aligned_to_16(data)) return false;
+  if (current_device_attribute(cudaDevAttrComputeCapabilityMajor, kWhat) < 9) return false;
+  const int multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, kWhat);
+  const Layer layer{.rows = static_cast<int>(p.rows),
+                    .in = static_cast<int>(p.in),
+                    .out = static_cast<int>(p.out),
+                    .parts = 1,
+                    .depth = static_cast<int>(p.in),
+                    .weight_is_ready = p.weight_is_ready,
+                    .x = native(p.x),
+                    .weight = native(p.weight),
+                    .residual = native(p.residual),
+                    .bias = p.bias,
+                    .y = native(p.y)};
+  Then then = Then::nothing;
+  if (p.activation == Activation::relu) then = Then::relu;
+  if (p.activation == Activation::gelu) then = Then::gelu;
+  if (p.activation == Activation::silu) then = Then::silu;
+  const std::int64_t rest = p.rows % 256;  // of rows in blocks of 256
+  if (p.rows > 128 && (rest == 0 || rest > 128))
+    launch_few<4>(layer, then, multiprocessors, stream.handle);
+  else if (p.rows > 64)
+    launch_few<2>(layer, then, multiprocessors, stream.handle);
+  else
+    launch_few<1>(layer, then, multiprocessors, stream.handle);
+  return true;
+}
+
+}  // namespace hstu::kernels
