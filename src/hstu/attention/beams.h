@@ -34,6 +34,7 @@ struct BeamAttention {
   };
   // Of code 0, 1, ..; a beam's last has the beam's row.
   std::array<Code, kMostCodes> code;
+  bool row_stable = false;  // as AttentionProblem::row_stable: on CUDA cores
 };
 
 // o: rows as q. The host computes in fp32 and fp64.

@@ -55,7 +55,8 @@ Variable beam_attention(Tape& tape, const Columns& q, const Columns& k, const Co
   const DType type = q.variable.value().dtype();
   Tensor o = Tensor::empty({q.rows(), width}, type, context);
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
-    const BeamAttention p = problem_of<T>(q, k, v, shape);
+    BeamAttention p = problem_of<T>(q, k, v, shape);
+    p.row_stable = context.row_stable;
     const AttentionRows rows{o.mutable_data<T>(), width, shape.head_dim};
     if constexpr (std::is_same_v<decltype(stream), HostStream>)
       hstu::beam_attention(p, rows);

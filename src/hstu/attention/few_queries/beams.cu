@@ -72,8 +72,8 @@ void beam_attention(const BeamAttention& p, const AttentionRows& o, CUstream_st*
   if (p.users == 0 || p.beams == 0) return;
   if (p.type == AttentionType::fp32) return launch_plain<float>(p, o, stream);
   require(p.type == AttentionType::bf16, "attention of beams on a GPU: expected fp32 or bf16");
-  bool fits = (p.head_dim == 64 || p.head_dim == 128) && is_aligned_to_16(p.q) && is_aligned_to_16(p.k) &&
-              is_aligned_to_16(p.v) && is_aligned_to_16(o) &&
+  bool fits = !p.row_stable && (p.head_dim == 64 || p.head_dim == 128) && is_aligned_to_16(p.q) &&
+              is_aligned_to_16(p.k) && is_aligned_to_16(p.v) && is_aligned_to_16(o) &&
               current_device_attribute(cudaDevAttrComputeCapabilityMajor, kBeamsWhat) >= 9;
   for (std::size_t c = 0; c < static_cast<std::size_t>(p.codes); ++c)
     fits = fits && is_aligned_to_16(p.code[c].k) && is_aligned_to_16(p.code[c].v);

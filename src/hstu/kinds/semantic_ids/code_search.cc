@@ -156,9 +156,13 @@ void CodeSearch::run(std::int64_t level) {
                               width, context_);
 }
 
+// Of each level if they are timed, otherwise of all.
 void CodeSearch::record() {
-  for (std::int64_t level = 0; level < model_.codes_->levels(); ++level)
-    plan_->recordings.emplace_back(context_.stream, [&] { run(level); });
+  const std::int64_t levels = model_.codes_->levels(), each = options_.times ? 1 : levels;
+  for (std::int64_t first = 0; first < levels; first += each)
+    plan_->recordings.emplace_back(context_.stream, [&] {
+      for (std::int64_t level = first; level < first + each; ++level) run(level);
+    });
 }
 
 void CodeSearch::begin(const Batch& batch, const Variable& rows) {
@@ -169,13 +173,15 @@ void CodeSearch::begin(const Batch& batch, const Variable& rows) {
   plan_->copy(histories, levels, width, context_.stream);
   if (plan_->users == 0) return;
   if (again && plan_->recordings.empty()) record();
-  if (options_.times) events_[0].record(context_.stream);
-  for (std::int64_t level = 0; level < levels; ++level) {
-    if (again)
-      plan_->recordings[static_cast<std::size_t>(level)].replay();
-    else
-      run(level);
-    if (options_.times) events_[static_cast<std::size_t>(level) + 1].record(context_.stream);
+  std::size_t marks = 0;
+  const auto mark = [&] {
+    if (options_.times) events_[marks++].record(context_.stream);
+  };
+  mark();
+  if (again) {
+    for (const LaunchRecording& recording : plan_->recordings) recording.replay(), mark();
+  } else {
+    for (std::int64_t level = 0; level < levels; ++level) run(level), mark();
   }
 }
 
