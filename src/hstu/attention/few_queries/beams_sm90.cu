@@ -13,6 +13,7 @@ namespace hstu::cuda {
 namespace {
 
 constexpr unsigned kAll = 0xffffffffu;
+constexpr int kStages = 3;  // of tiles of keys and values
 
 // Of a tile. Thirteen warps have 128 registers a thread, too few for the scores of 64 keys.
 template <int kWarps>
@@ -84,6 +85,12 @@ __device__ __forceinline__ void begin_with_codes(State<kD>& state, const BeamArg
   }
 }
 
+__device__ __forceinline__ float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // A tile of keys, of which `there` exist.
 template <int kKeys, int kD>
 __device__ __forceinline__ void add_tile(State<kD>& state, std::uint32_t q, std::uint32_t k, std::uint32_t v,
@@ -107,8 +114,8 @@ __device__ __forceinline__ void add_tile(State<kD>& state, std::uint32_t q, std:
   std::uint32_t packed[1][kKeys / 4];
 #pragma unroll
   for (int i = 0; i < kKeys / 4; ++i) {
-    const float x = exp2f(fmaf(s[0][2 * i], scale, -shift[i % 2])),
-                y = exp2f(fmaf(s[0][2 * i + 1], scale, -shift[i % 2]));
+    const float x = fast_exp2(fmaf(s[0][2 * i], scale, -shift[i % 2])),
+                y = fast_exp2(fmaf(s[0][2 * i + 1], scale, -shift[i % 2]));
     weights[i % 2] += x + y;
     packed[0][i] = pack<__nv_bfloat16>(x, y);
   }
@@ -140,7 +147,7 @@ inline constexpr int kSumStride = kD + 8;  // floats
 
 template <int kWarps, int kD>
 constexpr int shared_bytes(bool split) {
-  const int stages = 4 * kKeys<kWarps> * kD * 2, rows = 16 * kWarps;
+  const int stages = kStages * 2 * kKeys<kWarps> * kD * 2, rows = 16 * kWarps;
   return rows * kD * 2 + std::max(stages, split ? rows * kSumStride<kD> * 4 : 0) + 128;
 }
 
@@ -205,7 +212,7 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps <= 4 ? 3 : 1)
   const int from = split * each, end = min(from + each, tiles);
   const auto copy_tile = [&](int t) {
     if (t < end) {
-      const std::uint32_t to = stages + (t - from) % 2 * (2 * kTileBytes);
+      const std::uint32_t to = stages + (t - from) % kStages * (2 * kTileBytes);
       copy_rows_to<kD, kThreads>(to, a.k_rows, begin + t * kTile, head, kTile, keys - t * kTile);
       copy_rows_to<kD, kThreads>(to + kTileBytes, a.v_rows, begin + t * kTile, head, kTile, keys - t * kTile);
     }
@@ -214,13 +221,14 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps <= 4 ? 3 : 1)
   copy_rows_to<kD, kThreads>(q, a.q_rows, first_beam, head, kRows, rows);
   commit_copies();
   copy_tile(from);
+  copy_tile(from + 1);
 
   State<kD> state;
 #pragma unroll
   for (int i = 0; i < kD / 2; ++i) state.sum[0][i] = 0;
   state.largest[0] = state.largest[1] = -INFINITY;
   state.weights[0] = state.weights[1] = 0;
-  wait_for_copy_groups<1>();
+  wait_for_copy_groups<kStages - 1>();
   __syncthreads();
   const std::uint32_t own = q + warp * (16 * kD * 2);
   if (split == 0) {
@@ -230,13 +238,12 @@ __global__ void __launch_bounds__(32 * kWarps, kWarps <= 4 ? 3 : 1)
   }
   const std::uint32_t own_lane = lane_by_rows<kD>(own);
   for (int t = from; t < end; ++t) {
-    copy_tile(t + 1);
-    wait_for_copy_groups<1>();
+    wait_for_copy_groups<kStages - 2>();
     __syncthreads();
-    const std::uint32_t at = stages + (t - from) % 2 * (2 * kTileBytes);
+    copy_tile(t + kStages - 1);
+    const std::uint32_t at = stages + (t - from) % kStages * (2 * kTileBytes);
     add_tile<kTile>(state, own_lane, lane_by_pieces<kD>(at), lane_by_rows<kD>(at + kTileBytes), a.scale,
                     keys - t * kTile);
-    __syncthreads();
   }
   wait_for_copies();
   if (a.splits > 1) return merge<kWarps, kD>(state, a, stages, first_beam, rows, head);
