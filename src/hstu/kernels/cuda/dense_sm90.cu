@@ -1,12 +1,13 @@
 // Layers of few rows in bf16, as a search has them: all multiprocessors read a part of the weight at once. A
 // block multiplies up to 256 rows by 64 columns of the
-// weight along a part of k, in four stages of 64 deep, on mma.sync; the blocks of a cluster have the parts of
+// weight along a part of k, in four stages of 64 deep, on wgmma; the blocks of a cluster have the parts of
 // k, add up the sums in their order through shared memory, and go on with what follows.
 #include <algorithm>
 
 #include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda/mma.cuh"
 #include "hstu/device/cuda/ptx.cuh"
+#include "hstu/device/cuda/wgmma.cuh"
 #include "hstu/kernels/cuda/dense.h"
 #include "hstu/kernels/cuda/launch.cuh"
 #include "hstu/kernels/cuda/numbers.cuh"
@@ -19,6 +20,7 @@ using namespace hstu::cuda;
 using Element = __nv_bfloat16;
 
 constexpr int kColumns = 64, kDepth = 64, kStages = 4, kRowBytes = 128;  // of a row of 64 elements
+constexpr int kMostParts = 8;                                            // blocks of a cluster
 constexpr int kSumStride = kColumns + 4;                                 // floats
 constexpr const char* kWhat = "dense layer";
 
@@ -32,13 +34,8 @@ struct Layer {
   Element* y;
 };
 
-// ---- tiles of rows of 64 elements in shared memory: piece c (16 bytes) of row r is at place c ^ (r % 8)
-
-__device__ __forceinline__ std::uint32_t lane_of_rows(std::uint32_t rows) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  return rows + lane % 16 * kRowBytes + (lane / 16 ^ lane % 8) * 16;
-}
-
+// Rows of 64 elements, 128 bytes, in the 128-byte swizzle of wgmma: piece c (16 bytes) of row r is at place
+// c ^ (r % 8).
 template <int kRows, int kThreads>
 __device__ __forceinline__ void copy_tile(std::uint32_t to, const Element* from, std::int64_t stride,
                                           int there) {
@@ -68,25 +65,24 @@ __device__ __forceinline__ float4 load_of_peer(std::uint32_t address) {
   return x;
 }
 
-template <int kRowWarps>
+template <int kGroups>
 constexpr int shared_bytes() {
-  const int rows = 64 * kRowWarps;
-  return std::max(kStages * (rows + kDepth) * kRowBytes, rows * kSumStride * 4) + 128;
+  const int rows = 64 * kGroups;
+  return std::max(kStages * (rows + kDepth) * kRowBytes, rows * kSumStride * 4) + 1024;
 }
 
-// Two warps side by side for each 64 rows.
-template <int kRowWarps, Then then>
-__global__ void __launch_bounds__(64 * kRowWarps, kRowWarps <= 2 ? 2 : 1)
+// A warpgroup for each 64 rows.
+template <int kGroups, Then then>
+__global__ void __launch_bounds__(128 * kGroups, kGroups <= 2 ? 2 : 1)
     few_rows(const __grid_constant__ Layer p) {
-  constexpr int kThreads = 64 * kRowWarps, kRows = 64 * kRowWarps, kStageBytes = (kRows + kDepth) * kRowBytes;
+  constexpr int kThreads = 128 * kGroups, kRows = 64 * kGroups, kStageBytes = (kRows + kDepth) * kRowBytes;
   extern __shared__ char memory[];
-  const std::uint32_t stages = (shared_address(memory) + 127) & ~127u;
+  const std::uint32_t stages = (shared_address(memory) + 1023) & ~1023u;
   const int part = static_cast<int>(blockIdx.x) % p.parts;
   const int column0 = static_cast<int>(blockIdx.x) / p.parts * kColumns,
             row0 = static_cast<int>(blockIdx.y) * kRows;
   const int k0 = part * p.depth, steps = min(p.depth, p.in - k0) / kDepth, rows = min(kRows, p.rows - row0);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int warp_row = warp / 2 * 64, warp_column = warp % 2 * 32;
+  const int group_row = static_cast<int>(threadIdx.x) / 128 * 64;
   const Element* const x = p.x + static_cast<std::int64_t>(row0) * p.in + k0;
   const Element* const weight = p.weight + static_cast<std::int64_t>(k0) * p.out + column0;
   const auto copy_weight = [&](int step) {
@@ -108,43 +104,36 @@ __global__ void __launch_bounds__(64 * kRowWarps, kRowWarps <= 2 ? 2 : 1)
     copy_x(step);  // the first group of copies has those before it too
   }
 
-  float sums[4][4][4] = {};  // 16 rows, 8 columns, as mma leaves them
+  float sums[kColumns / 2];  // as wgmma leaves them
+#pragma unroll
+  for (float& sum : sums) sum = 0;
   for (int step = 0; step < steps; ++step) {
     wait_for_copy_groups<kStages - 2>();
+    fence_async_proxy();
     __syncthreads();
+    const std::uint32_t tile = stages + step % kStages * kStageBytes;
+    const std::uint32_t a = contiguous_k(tile + group_row * kRowBytes),
+                        b = contiguous_mn(tile + kRows * kRowBytes, kDepth * kRowBytes);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < kDepth / 16; ++k)
+      Wgmma<Element, kColumns>::template ss<0, 1>(sums, descriptor(a + k * 2), descriptor(b + k * 128),
+                                                  step > 0 || k > 0);
+    wgmma_commit();
     copy_weight(step + kStages - 1);
     copy_x(step + kStages - 1);
-    const std::uint32_t tile = stages + step % kStages * kStageBytes;
-    const std::uint32_t a = lane_of_rows(tile + warp_row * kRowBytes);
-    const std::uint32_t b = lane_of_rows(tile + kRows * kRowBytes) ^ (warp_column * 2);
-#pragma unroll
-    for (int k = 0; k < kDepth / 16; ++k) {
-      std::uint32_t left[4][4], right[2][4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) load_matrices(left[i], (a ^ (k * 32)) + i * 16 * kRowBytes);
-#pragma unroll
-      for (int j = 0; j < 2; ++j) load_transposed(right[j], (b ^ (j * 32)) + k * 16 * kRowBytes);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          multiply_add<Element>(sums[i][j], left[i], right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]);
-    }
+    wgmma_wait<0>();
   }
   wait_for_copies();
   __syncthreads();
 
   // The sums of the parts, rows by turns.
+  const int lane = threadIdx.x % 32,
+            first = group_row + static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        store_shared_pair(stages + ((warp_row + 16 * i + lane / 4 + 8 * half) * kSumStride + warp_column +
-                                    8 * j + lane % 4 * 2) *
-                                       4,
-                          sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+  for (int i = 0; i < kColumns / 4; ++i)
+    store_shared_pair(stages + ((first + i % 2 * 8) * kSumStride + i / 2 * 8 + lane % 4 * 2) * 4, sums[2 * i],
+                      sums[2 * i + 1]);
   if (p.parts > 1)
     cluster_barrier();
   else
@@ -154,9 +143,14 @@ __global__ void __launch_bounds__(64 * kRowWarps, kRowWarps <= 2 ? 2 : 1)
     const int row = i / kPieces * p.parts + part, column = i % kPieces * 4;
     if (row >= rows) continue;
     const std::uint32_t from = stages + (row * kSumStride + column) * 4;
-    float4 sum{0, 0, 0, 0};
-    for (int peer = 0; peer < p.parts; ++peer) {
-      const float4 more = load_of_peer(peer_address(from, peer));
+    float4 of_part[kMostParts], sum{0, 0, 0, 0};
+#pragma unroll
+    for (int peer = 0; peer < kMostParts; ++peer)
+      if (peer < p.parts) of_part[peer] = load_of_peer(peer_address(from, peer));
+#pragma unroll
+    for (int peer = 0; peer < kMostParts; ++peer) {
+      if (peer >= p.parts) continue;
+      const float4 more = of_part[peer];
       sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
     const float4 bias = *reinterpret_cast<const float4*>(p.bias + column0 + column);
@@ -175,30 +169,31 @@ __global__ void __launch_bounds__(64 * kRowWarps, kRowWarps <= 2 ? 2 : 1)
 
 // ---- launches
 
-template <int kRowWarps>
+template <int kGroups>
 void launch_few(Layer p, Then then, int multiprocessors, cudaStream_t stream) {
-  constexpr int kRows = 64 * kRowWarps;
+  constexpr int kRows = 64 * kGroups;
   const int row_tiles = (p.rows + kRows - 1) / kRows, column_tiles = p.out / kColumns;
-  const int at_once = multiprocessors * (kRowWarps <= 2 ? 2 : 1);
+  const int at_once = multiprocessors * (kGroups <= 2 ? 2 : 1);
   p.parts = 1;
-  while (p.parts < 8 && row_tiles * column_tiles * p.parts * 2 <= at_once && p.in >= 2 * kDepth * 2 * p.parts)
+  while (p.parts < kMostParts && row_tiles * column_tiles * p.parts * 2 <= at_once &&
+         p.in >= 2 * kDepth * 2 * p.parts)
     p.parts *= 2;
   const int depths = p.in / kDepth;
   p.depth = (depths + p.parts - 1) / p.parts * kDepth;
   const auto run = [&](auto* kernel) {
     launch_grid(kernel, p,
                 dim3(static_cast<unsigned>(column_tiles * p.parts), static_cast<unsigned>(row_tiles)),
-                p.parts, 64 * kRowWarps, shared_bytes<kRowWarps>(), stream, kWhat);
+                p.parts, 128 * kGroups, shared_bytes<kGroups>(), stream, kWhat);
   };
   switch (then) {
     case Then::nothing:
-      return run(few_rows<kRowWarps, Then::nothing>);
+      return run(few_rows<kGroups, Then::nothing>);
     case Then::relu:
-      return run(few_rows<kRowWarps, Then::relu>);
+      return run(few_rows<kGroups, Then::relu>);
     case Then::gelu:
-      return run(few_rows<kRowWarps, Then::gelu>);
+      return run(few_rows<kGroups, Then::gelu>);
     case Then::silu:
-      return run(few_rows<kRowWarps, Then::silu>);
+      return run(few_rows<kGroups, Then::silu>);
   }
 }
 
