@@ -164,7 +164,7 @@ TEST_F(BeamsOnGpu, AttentionOfBeamsIsThatOfTheHost) {
                             BeamCase{1, 200, 2, 128, 3, 700},   // blocks share out the keys
                             BeamCase{2, 70, 2, 64, 1, 300},     // the first code
                             BeamCase{20, 200, 4, 128, 2, 200},  // large blocks
-                            BeamCase{20, 120, 4, 64, 3, 100}, BeamCase{3, 5, 1, 128, 2, 1}}) {
+                            BeamCase{40, 120, 4, 64, 3, 100}, BeamCase{3, 5, 1, 128, 2, 1}}) {
     const BeamProblem p(c);
     const Tensor expected = p.run(c, host_context(), DType::f32);
     for (const DType type : {DType::f32, DType::bf16}) {

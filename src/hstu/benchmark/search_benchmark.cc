@@ -113,9 +113,11 @@ Json operations_of(const SearchBenchmarkOptions& o, Context context, const Seman
       if (range.outer >= 0) has_inner[static_cast<std::size_t>(range.outer)] = true;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (has_inner[i]) continue;
+      std::string name;
       std::size_t section = i;
-      while (ranges[section].outer >= 0) section = static_cast<std::size_t>(ranges[section].outer);
-      Json& sum = sums[std::string(ranges[section].name)][std::string(ranges[i].name)];
+      for (; ranges[section].outer >= 0; section = static_cast<std::size_t>(ranges[section].outer))
+        name = std::string(ranges[section].name) + (name.empty() ? "" : "." + name);
+      Json& sum = sums[std::string(ranges[section].name)][name];
       sum = (sum.is_null() ? 0.0 : sum.get<double>()) + ranges[i].ms() / static_cast<double>(o.rounds);
     }
   }

@@ -6,6 +6,7 @@
 #include "hstu/device/keeping_pool.h"
 #include "hstu/device/launch_recording.h"
 #include "hstu/kinds/retrieval/retrieval_layout.h"
+#include "hstu/model/stages.h"
 #include "hstu/ops/beam_step.h"
 
 namespace hstu {
@@ -151,6 +152,7 @@ void CodeSearch::run(std::int64_t level) {
             Draws()),
         plan.keys);
   }
+  StageRange stage(tape, kHeadStage);
   const Tensor logits = model_.logits(tape, model_.normed(tape, x), level).value();
   plan.beams = ops::beam_step(model_.trie_levels_[static_cast<std::size_t>(level)], plan.beams, level, logits,
                               width, context_);
