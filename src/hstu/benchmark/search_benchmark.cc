@@ -113,10 +113,12 @@ Json operations_of(const SearchBenchmarkOptions& o, Context context, const Seman
       if (range.outer >= 0) has_inner[static_cast<std::size_t>(range.outer)] = true;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       if (has_inner[i]) continue;
-      std::string name;
+      std::vector<std::string_view> names;  // from the inside
       std::size_t section = i;
       for (; ranges[section].outer >= 0; section = static_cast<std::size_t>(ranges[section].outer))
-        name = std::string(ranges[section].name) + (name.empty() ? "" : "." + name);
+        names.push_back(ranges[section].name);
+      std::reverse(names.begin(), names.end());
+      const std::string name = fmt::format("{}", fmt::join(names, "."));
       Json& sum = sums[std::string(ranges[section].name)][name];
       sum = (sum.is_null() ? 0.0 : sum.get<double>()) + ranges[i].ms() / static_cast<double>(o.rounds);
     }
