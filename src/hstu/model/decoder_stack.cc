@@ -39,7 +39,7 @@ DecoderBlock::Operands DecoderBlock::project(Tape& tape, const Variable& z, cons
                                              const DecoderTokens& tokens) const {
   const std::int64_t w = config_.heads * config_.head_dim;
   const Variable weight = ops::weight(tape, qkv_.weight, z.value().dtype()), bias(qkv_.bias);
-  const auto operands = [&]() -> Operands {
+  auto operands = [&]() -> Operands {
     if (!rows.rows.defined()) {
       const Variable all = tape.recording() ? ops::linear(tape, z, weight, bias)
                                             : ops::dense(tape, z, weight, bias, {}, {});  // (T, 3 w)
