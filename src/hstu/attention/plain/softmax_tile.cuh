@@ -195,13 +195,18 @@ struct SoftmaxBlock {
   // row may meet.
   template <typename Body>
   __device__ void for_tiles(const Body& body) const {
-    const Coverage seen = of_keys ? queries_of_keys(place.mask, token, token + rows)
-                                  : keys_of_queries(place.mask, token, token + rows);
-    const BlockWalk walk(rows_of_tokens(seen.any, other()), kSoftmaxOther);
+    Intervals any = (of_keys ? queries_of_keys(place.mask, token, token + rows)
+                             : keys_of_queries(place.mask, token, token + rows))
+                        .any;
+    const int from = other().from, count = other().count;
+    any = {smaller(any.end0 - from, count), any.lo1 - from, smaller(any.hi1 - from, count), any.lo2 - from,
+           smaller(any.hi2 - from, count)};
+    any.lo1 = larger(any.lo1, 0), any.lo2 = larger(any.lo2, 0);
+    const BlockWalk walk(any, kSoftmaxOther);
     for (int step = 0; step < walk.count(); ++step) {
       const int begin = walk[step] * kSoftmaxOther;
       __syncthreads();  // the tile before has been read
-      body(begin, smaller(kSoftmaxOther, other().count - begin));
+      body(begin, smaller(kSoftmaxOther, count - begin));
     }
   }
 
