@@ -34,8 +34,7 @@ struct BackwardTile {
   static constexpr int kTicketDue = kWorkEmpty + 8 * kWorkSlots;
   static constexpr int kTurnsAt = kTicketDue + 8;
   static constexpr int kOutputFull = kTurnsAt + Turns::kBytes;
-  // Of the last kind of data, with a bias GradientMemory of each warp, of a softmax a SoftmaxBlock of each
-  // slot.
+  // With a bias GradientMemory of each warp, with a softmax a SoftmaxBlock of each slot.
   static constexpr int kMemoryAt = (kOutputFull + 8 + 15) / 16 * 16;
   static constexpr int kStatisticsBytes = kKind == ScoreKind::softmax ? SoftmaxBlock::kBytes : 0;
   static constexpr int kMemoryBytes = kKind == ScoreKind::biased
