@@ -31,7 +31,7 @@ Tensor dense_of(const DenseCase& c, const Context& context, DType type) {
 
 class DenseOnGpu : public testing::GpuTest {};
 
-// Rows in tiles of 64, 128 and 256 and beyond, parts of k that are equal or not, sizes that other kernels
+// Rows in tiles of 64 and 128 and beyond, parts of k that are equal or not, sizes that other kernels
 // compute.
 TEST_F(DenseOnGpu, HasTheResultsOfTheHost) {
   using enum ops::Activation;

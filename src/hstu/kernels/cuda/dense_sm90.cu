@@ -1,7 +1,7 @@
 // Layers of few rows in bf16, as a search has them: all multiprocessors read a part of the weight at once. A
-// block multiplies up to 256 rows by 64 columns of the
-// weight along a part of k, in four stages of 64 deep, on wgmma; the blocks of a cluster have the parts of
-// k, add up the sums in their order through shared memory, and go on with what follows.
+// block multiplies up to 128 rows by 64 columns of the weight along a part of k, in four stages of 64 deep, on
+// wgmma; the blocks of a cluster have the parts of k, add up the sums in their order through shared memory,
+// and go on with what follows.
 #include <algorithm>
 
 #include "hstu/device/cuda/current_device.h"
@@ -73,8 +73,7 @@ constexpr int shared_bytes() {
 
 // A warpgroup for each 64 rows.
 template <int kGroups, Then then>
-__global__ void __launch_bounds__(128 * kGroups, kGroups <= 2 ? 2 : 1)
-    few_rows(const __grid_constant__ Layer p) {
+__global__ void __launch_bounds__(128 * kGroups, 2) few_rows(const __grid_constant__ Layer p) {
   constexpr int kThreads = 128 * kGroups, kRows = 64 * kGroups, kStageBytes = (kRows + kDepth) * kRowBytes;
   extern __shared__ char memory[];
   const std::uint32_t stages = (shared_address(memory) + 1023) & ~1023u;
@@ -173,7 +172,7 @@ template <int kGroups>
 void launch_few(Layer p, Then then, int multiprocessors, cudaStream_t stream) {
   constexpr int kRows = 64 * kGroups;
   const int row_tiles = (p.rows + kRows - 1) / kRows, column_tiles = p.out / kColumns;
-  const int at_once = multiprocessors * (kGroups <= 2 ? 2 : 1);
+  const int at_once = multiprocessors * 2;
   p.parts = 1;
   while (p.parts < kMostParts && row_tiles * column_tiles * p.parts * 2 <= at_once &&
          p.in >= 2 * kDepth * 2 * p.parts)
@@ -227,10 +226,8 @@ bool cuda::dense_few_rows(const Dense<BFloat16>& p, CudaStream stream) {
   if (p.activation == Activation::relu) then = Then::relu;
   if (p.activation == Activation::gelu) then = Then::gelu;
   if (p.activation == Activation::silu) then = Then::silu;
-  const std::int64_t rest = p.rows % 256;  // of rows in blocks of 256
-  if (p.rows > 128 && (rest == 0 || rest > 128))
-    launch_few<4>(layer, then, multiprocessors, stream.handle);
-  else if (p.rows > 64)
+  // Tiles of 256 rows, of which a multiprocessor holds one block in place of two, take longer.
+  if (p.rows > 64)
     launch_few<2>(layer, then, multiprocessors, stream.handle);
   else
     launch_few<1>(layer, then, multiprocessors, stream.handle);
