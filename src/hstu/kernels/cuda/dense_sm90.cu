@@ -1,7 +1,7 @@
 // Layers of few rows in bf16, as a search has them: all multiprocessors read a part of the weight at once. A
-// block multiplies up to 128 rows by 64 columns of the weight along a part of k, in four stages of 64 deep, on
-// wgmma; the blocks of a cluster have the parts of k, add up the sums in their order through shared memory,
-// and go on with what follows.
+// block multiplies up to 128 rows by 64 columns of the weight along a part of k, in four stages of 64 deep,
+// on wgmma; the blocks of a cluster have the parts of k, add up the sums in their order through shared
+// memory, and go on with what follows.
 #include <algorithm>
 
 #include "hstu/device/cuda/current_device.h"
