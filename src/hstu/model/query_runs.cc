@@ -45,7 +45,7 @@ struct Run {
 };
 
 Numbers part(Numbers list, std::int64_t first, std::int64_t count) {
-  if (list.empty()) return {};
+  if (list.empty() || count == 0) return {};  // a run without queries may begin before the wanted tokens
   return list.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
 }
 
