@@ -1,6 +1,7 @@
 // The model of semantic ids by hand and against PyTorch: layout, loss, gradients, search.
 #include "hstu/kinds/semantic_ids/semantic_ids.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -211,8 +212,8 @@ TEST(SemanticIds, FindsTheTuplesOfPyTorchWithTheirLogProbabilities) {
                                 0, 1, learned ? -2.29012254F : -2.21709275F};
       for (std::int64_t i = 0; i < 9; ++i) EXPECT_NEAR(found.data<float>()[i], expected[i], 1e-5) << i;
       const std::vector<kernels::ScoredItem> items = built.objective.list(std::span(found.data<float>(), 9));
-      std::vector<std::int64_t> ids;
-      for (const kernels::ScoredItem& item : items) ids.push_back(item.id);
+      std::vector<std::int64_t> ids(items.size());
+      std::transform(items.begin(), items.end(), ids.begin(), [](const auto& item) { return item.id; });
       EXPECT_THAT(ids, ElementsAre(1, 7, 4, 9));  // of one tuple by their ids
     }
   }
