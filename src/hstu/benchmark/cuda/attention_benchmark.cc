@@ -114,7 +114,7 @@ void time_launches(const Stream& stream, const std::function<void()>& launch, co
   // All are queued before the first is waited for, which hides what the host does between launches, as in
   // training.
   std::vector<Event> marks;
-  marks.reserve(static_cast<std::size_t>(2 * (b.warmup + b.timed)));
+  marks.reserve(2 * static_cast<std::size_t>(b.warmup + b.timed));
   for (int i = 0; i < 2 * (b.warmup + b.timed); ++i) marks.emplace_back(kGpu, true);
   for (std::size_t i = 0; i < marks.size(); i += 2) {
     marks[i].record(stream);
@@ -123,7 +123,7 @@ void time_launches(const Stream& stream, const std::function<void()>& launch, co
   }
   marks.back().synchronize();
   std::vector<double> all;
-  for (auto i = static_cast<std::size_t>(2 * b.warmup); i < marks.size(); i += 2)
+  for (auto i = 2 * static_cast<std::size_t>(b.warmup); i < marks.size(); i += 2)
     all.push_back(marks[i + 1].milliseconds_since(marks[i]));
   std::sort(all.begin(), all.end());
   const auto quantile = [&](double share) {
