@@ -138,20 +138,6 @@ __device__ __forceinline__ void weigh(State<kD>& state, float (&s)[kKeys / 2],
   for (int i = 0; i < kD / 2; ++i) state.sum[i] *= before[i / 2 % 2];
 }
 
-__device__ __forceinline__ float2 load_pair_of_peer(std::uint32_t address) {
-  float2 x;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(address) : "memory");
-  return x;
-}
-__device__ __forceinline__ float4 load_quad_of_peer(std::uint32_t address) {
-  float4 x;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-               : "r"(address)
-               : "memory");
-  return x;
-}
-
 // Rows of sums that the blocks of a cluster leave for each other: kD, then the largest score and the weights.
 template <int kD>
 inline constexpr int kSumStride = kD + 8;  // floats

@@ -97,6 +97,21 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t val
   asm volatile("st.volatile.shared.b32 [%0], %1;" ::"r"(to), "r"(value) : "memory");
 }
 
+// Of another block of the cluster; 8 or 16 bytes, aligned.
+__device__ __forceinline__ float2 load_pair_of_peer(std::uint32_t address) {
+  float2 x;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(address) : "memory");
+  return x;
+}
+__device__ __forceinline__ float4 load_quad_of_peer(std::uint32_t address) {
+  float4 x;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+
 // ---- arithmetic
 
 // To about 2^-22, denormals as zero.

@@ -56,15 +56,6 @@ __device__ __forceinline__ float after(float x) {
   return x;
 }
 
-__device__ __forceinline__ float4 load_of_peer(std::uint32_t address) {
-  float4 x;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-               : "r"(address)
-               : "memory");
-  return x;
-}
-
 template <int kGroups>
 constexpr int shared_bytes() {
   const int rows = 64 * kGroups;
@@ -145,7 +136,7 @@ __global__ void __launch_bounds__(128 * kGroups, 2) few_rows(const __grid_consta
     float4 of_part[kMostParts], sum{0, 0, 0, 0};
 #pragma unroll
     for (int peer = 0; peer < kMostParts; ++peer)
-      if (peer < p.parts) of_part[peer] = load_of_peer(peer_address(from, peer));
+      if (peer < p.parts) of_part[peer] = load_quad_of_peer(peer_address(from, peer));
 #pragma unroll
     for (int peer = 0; peer < kMostParts; ++peer) {
       if (peer >= p.parts) continue;
