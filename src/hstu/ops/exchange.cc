@@ -35,16 +35,11 @@ Rows checked(Operation operation, const Variable& x, const std::vector<std::int6
 
 using Counts = std::vector<std::int64_t>;
 
-Counts bytes_of(Counts rows, const Tensor& of) {
-  for (std::int64_t& count : rows) count *= of.cols() * static_cast<std::int64_t>(size_of(of.dtype()));
-  return rows;
-}
-
 // Sends `from`, in as many rows as `sent` has for each rank, and receives `to` in the same way. Where all
 // ranks get the same rows, `sent` is empty.
 void exchange(const Tensor& from, const Counts& sent, const Tensor& to, const Counts& received,
               const Group& group, const Context& context) {
-  exchange_bytes(from, bytes_of(sent, from), to, bytes_of(received, to), group, context);
+  exchange_bytes(from, bytes_of_rows(sent, from), to, bytes_of_rows(received, to), group, context);
 }
 
 // x (T_r, ...) of all ranks: (T, ...).

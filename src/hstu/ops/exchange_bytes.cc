@@ -61,6 +61,11 @@ void exchange(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& g
 
 }  // namespace
 
+std::vector<std::int64_t> bytes_of_rows(std::vector<std::int64_t> rows, const Tensor& of) {
+  for (std::int64_t& count : rows) count *= of.cols() * static_cast<std::int64_t>(size_of(of.dtype()));
+  return rows;
+}
+
 void exchange_bytes(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group,
                     const Context& context) {
   exchange(std::move(from), sent, std::move(to), received, group, -1, context);

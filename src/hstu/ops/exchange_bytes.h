@@ -3,12 +3,16 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "hstu/comm/groups.h"
 #include "hstu/tensor/context.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu::ops {
+
+// (ranks) the bytes of so many rows of `of` for each rank.
+std::vector<std::int64_t> bytes_of_rows(std::vector<std::int64_t> rows, const Tensor& of);
 
 // Sends sent[r] bytes of `from` to rank r, one rank after another, and receives received[r] bytes from it in
 // the same way. Where every rank gets all of `from`, `sent` is empty. All ranks of the group call it

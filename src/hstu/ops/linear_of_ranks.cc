@@ -39,14 +39,8 @@ struct TokensOfRanks {
   std::int64_t ranks() const { return std::ssize(counts); }
 
   // (ranks) bytes of as many rows of `of` as each rank has, or as this rank has, from each.
-  Counts bytes(const Tensor& of) const { return bytes_of(counts, of); }
-  Counts own_bytes(const Tensor& of) const { return bytes_of(Counts(counts.size(), own.count()), of); }
-
- private:
-  static Counts bytes_of(Counts rows, const Tensor& of) {
-    for (std::int64_t& count : rows) count *= of.cols() * static_cast<std::int64_t>(size_of(of.dtype()));
-    return rows;
-  }
+  Counts bytes(const Tensor& of) const { return bytes_of_rows(counts, of); }
+  Counts own_bytes(const Tensor& of) const { return bytes_of_rows(Counts(counts.size(), own.count()), of); }
 };
 
 // d_own = this rank's rows of the sum of terms (ranks * T_r, K) in the order of ranks, + last or nothing.
