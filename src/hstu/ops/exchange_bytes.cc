@@ -29,8 +29,8 @@ std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks, int s
 }
 
 // skipped: a rank for which nothing is moved, or -1.
-void exchange(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group, int skipped,
-              const Context& context) {
+void exchange(const Tensor& from, Bytes sent, const Tensor& to, Bytes received, const Group& group,
+              int skipped, const Context& context) {
   if (context.memory->dry() != nullptr) return;
   const std::vector<DeviceMessage> sends = messages(from, sent, group.size(), skipped),
                                    receives = messages(to, received, group.size(), skipped);
@@ -66,14 +66,14 @@ std::vector<std::int64_t> bytes_of_rows(std::vector<std::int64_t> rows, const Te
   return rows;
 }
 
-void exchange_bytes(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group,
+void exchange_bytes(const Tensor& from, Bytes sent, const Tensor& to, Bytes received, const Group& group,
                     const Context& context) {
-  exchange(std::move(from), sent, std::move(to), received, group, -1, context);
+  exchange(from, sent, to, received, group, -1, context);
 }
 
-void exchange_bytes_of_others(Tensor from, Bytes sent, Tensor to, Bytes received, const Group& group,
-                              const Context& context) {
-  exchange(std::move(from), sent, std::move(to), received, group, group.rank(), context);
+void exchange_bytes_of_others(const Tensor& from, Bytes sent, const Tensor& to, Bytes received,
+                              const Group& group, const Context& context) {
+  exchange(from, sent, to, received, group, group.rank(), context);
 }
 
 Stream ExchangeBeside::begin(const Group& group) {

@@ -17,11 +17,11 @@ std::vector<std::int64_t> bytes_of_rows(std::vector<std::int64_t> rows, const Te
 // Sends sent[r] bytes of `from` to rank r, one rank after another, and receives received[r] bytes from it in
 // the same way. Where every rank gets all of `from`, `sent` is empty. All ranks of the group call it
 // together. In a dry run nothing moves.
-void exchange_bytes(Tensor from, std::span<const std::int64_t> sent, Tensor to,
+void exchange_bytes(const Tensor& from, std::span<const std::int64_t> sent, const Tensor& to,
                     std::span<const std::int64_t> received, const Group& group, const Context& context);
 
 // The same, but the bytes for this rank itself are neither read in `from` nor written in `to`.
-void exchange_bytes_of_others(Tensor from, std::span<const std::int64_t> sent, Tensor to,
+void exchange_bytes_of_others(const Tensor& from, std::span<const std::int64_t> sent, const Tensor& to,
                               std::span<const std::int64_t> received, const Group& group,
                               const Context& context);
 
