@@ -1,7 +1,10 @@
 // Columns of a variable as an operand, so that several operations read, and give gradients to, one result.
 #pragma once
 
-#include "hstu/ops/op.h"
+#include <cstdint>
+
+#include "hstu/kernels/gradient.h"
+#include "hstu/tensor/tape.h"
 
 namespace hstu::ops {
 
