@@ -43,7 +43,7 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfFewerRows) {
     const ops::LinearSilu silu = ops::linear_silu(tape, in, fixed(weight), fixed(bias), {{0, kOut}}, 64);
     const ops::LinearInput relu = ops::linear_relu(tape, silu.y, fixed(back), fixed(bias));
     const Variable y = ops::linear(tape, relu, fixed(back), fixed(bias)),
-                   sum = ops::linear_residual(tape, y, fixed(back), residual);
+                   sum = ops::linear_residual(tape, y, fixed(back), {}, residual);
     std::vector<Tensor> results{silu.y.value(), silu.activated.value(), y.value(), sum.value()};
     tape.backward(sum, wide.row_range(first, end));
     results.push_back(in.gradient());

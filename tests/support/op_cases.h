@@ -215,7 +215,10 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                    }});
   cases.push_back({"linear_residual",
                    {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},
-                   [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], v[2]); }});
+                   [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], {}, v[2]); }});
+  cases.push_back({"biased_linear_residual",
+                   {x({tokens, h}, 1), x({h, n}, 2), x({n}, 3), x({tokens, n}, 4)},
+                   [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], v[2], v[3]); }});
   cases.push_back({"grouped_linear",
                    {x({3 * s.samples, n}, 1), x({3, n, h}, 2), x({3, h}, 3)},
                    [](Tape& t, Inputs v) { return ops::grouped_linear(t, v[0], v[1], v[2]); }});
@@ -375,7 +378,8 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear_columns", "aws"}, {"linear_residual", "awa"},  {"grouped_linear", "aws"},
       {"layer_norm", "ass"},     {"swish_layer_norm", "ass"}, {"gate", "aass"},
       {"gate_product", "aass"},  {"gated_attention", "ass"},  {"silu_attention", "aws"},
-      {"action_rows", "ww"},     {"recomputed", "aws"},       {"rms_norm", "as"}};
+      {"action_rows", "ww"},     {"recomputed", "aws"},       {"rms_norm", "as"},
+      {"biased_linear_residual", "awsa"}};
   for (OpCase& c : cases) {
     if (c.roles.empty())
       c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');

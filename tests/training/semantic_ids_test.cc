@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "support/recompute_choices.h"
 #include "training/semantic_ids_run.h"
 
 namespace hstu::testing {
@@ -58,6 +59,23 @@ TEST_F(SemanticIdsRun, PartsOfABatchMoveTheModelAsTheWholeDoes) {
   const std::vector<double> expected = losses("whole"), found = losses("parts");
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
+}
+
+TEST_F(SemanticIdsRun, WhatTheBackwardPassComputesOnceMoreChangesNoByte) {
+  SemanticIdsConfig& model = semantic_ids_of(options_);
+  options_.training.max_steps = 3;
+  options_.evaluation.every_data_fraction = 0;
+  for (const CodeBlocks block : {CodeBlocks::softmax, CodeBlocks::hstu}) {
+    model.block = block, model.recompute = {};
+    const std::string kept = word_of(kCodeBlocks, block);
+    run(kept);
+    for (const Recompute& choice : {Recompute{.norm = true, .gate = true}, Recompute{.layer = true}}) {
+      model.recompute = choice;
+      const std::string name = kept + to_string(choice);
+      run(name);
+      expect_same_tensors(name, kept);
+    }
+  }
 }
 
 TEST_F(SemanticIdsRun, RefusesWhatDoesNotFit) {

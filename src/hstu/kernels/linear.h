@@ -18,7 +18,7 @@ inline std::int64_t total_width(std::span<const ColumnRange> columns) {
   return n;
 }
 
-// y (M, N) = x (M, K) W (K, N) + bias or residual, or relu of that (activation.h), where W is the
+// y (M, N) = x (M, K) W (K, N) + bias + residual, or relu of that (activation.h), where W is the
 // concatenation of ranges of the weight's columns.
 template <typename T>
 struct LinearForward {
@@ -28,7 +28,7 @@ struct LinearForward {
   const T* x = nullptr;                  // (M, K)
   const T* weight = nullptr;             // (K, weight_columns)
   const Accumulator<T>* bias = nullptr;  // (weight_columns) or nullptr
-  const T* residual = nullptr;           // (M, N) in place of the bias, or nullptr
+  const T* residual = nullptr;           // (M, N) or nullptr
   bool relu = false;
   T* y = nullptr;          // (M, N)
   T* activated = nullptr;  // (M, N - silu_from) silu of y's columns from there on; or nullptr

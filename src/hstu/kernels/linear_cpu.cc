@@ -33,6 +33,12 @@ void linear(const LinearForward<T>& p, HostStream stream) {
     Start<T> start;
     if (p.bias != nullptr) start = {p.bias + c.begin, 0};
     if (p.residual != nullptr) start = {p.residual + at, n};
+    if (p.bias != nullptr && p.residual != nullptr) {
+      for (std::int64_t i = 0; i < p.rows; ++i)
+        for (std::int64_t j = 0; j < width; ++j)
+          p.y[i * n + at + j] = p.residual[i * n + at + j] + p.bias[c.begin + j];
+      start = {p.y + at, n};
+    }
     gemm_onto(Gemm<T>{.m = p.rows,
                       .n = width,
                       .k = p.in,

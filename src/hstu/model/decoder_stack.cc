@@ -61,6 +61,14 @@ DecoderBlock::Operands DecoderBlock::project(Tape& tape, const Variable& z, cons
 Variable DecoderBlock::operator()(Tape& tape, const Variable& x, const StackRows& rows,
                                   const DecoderTokens& tokens, const ops::AttentionShape& shape,
                                   const Draws& draws, std::uint64_t first_place) const {
+  if (!config_.recompute.layer) return compute(tape, x, rows, tokens, shape, draws, first_place);
+  return tape.recompute(
+      [=, this, &tape] { return compute(tape, x, rows, tokens, shape, draws, first_place); });
+}
+
+Variable DecoderBlock::compute(Tape& tape, const Variable& x, const StackRows& rows,
+                               const DecoderTokens& tokens, const ops::AttentionShape& shape,
+                               const Draws& draws, std::uint64_t first_place) const {
   const auto dropout = [&](std::uint64_t place) {
     return draws.dropout(config_.dropout, first_place + place, rows.names);
   };
@@ -78,10 +86,19 @@ Variable DecoderBlock::operator()(Tape& tape, const Variable& x, const StackRows
   stage.next(kProjectionStage);
   const Variable residual = rows.rows.defined() ? ops::gather_rows(tape, x, rows.rows) : x;
   if (!tape.recording()) return finish(tape, residual, o);
-  const Variable y = ops::add(tape, residual, ops::dropout(tape, dense(tape, o, output_), dropout(1)));
+  const auto beside = [&](const Variable& of, const Variable& in, const LinearParameters& layer,
+                          std::uint64_t place) {
+    const Variable weight = ops::weight(tape, layer.weight, in.value().dtype()), bias(layer.bias);
+    if (config_.dropout == 0) return ops::linear_residual(tape, in, weight, bias, of);
+    return ops::add(tape, of, ops::dropout(tape, ops::linear(tape, in, weight, bias), dropout(place)));
+  };
+  const Variable y = beside(residual, o, output_, 1);
   const Variable normed = ops::rms_norm(tape, y, Variable(mlp_norm_), config_.epsilon);
   const Variable hidden = ops::activate(tape, dense(tape, normed, first_), config_.activation);
-  return ops::add(tape, y, ops::dropout(tape, dense(tape, hidden, second_), dropout(2)));
+  const Variable result = beside(y, hidden, second_, 2);
+  if (config_.recompute.norm) z.drop_value(), normed.drop_value();
+  if (config_.recompute.gate) hidden.drop_value();
+  return result;
 }
 
 Variable DecoderBlock::operator()(Tape& tape, const Variable& x, DecoderBeams& beams,

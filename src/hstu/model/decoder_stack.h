@@ -11,6 +11,7 @@
 #include "hstu/model/draws.h"
 #include "hstu/model/hstu_stack.h"
 #include "hstu/model/mlp.h"
+#include "hstu/model/recompute.h"
 #include "hstu/ops/activation.h"
 #include "hstu/ops/beam_attention.h"
 
@@ -26,6 +27,7 @@ struct DecoderStackConfig {
   double dropout = 0;      // of the attention's weights and of both results that are added
   double epsilon = 1e-5;   // of the norms
   double rotary_base = 0;  // 0: positions do not turn queries and keys
+  Recompute recompute = {};  // norm: both norms; gate: the MLP's activation; silu: nothing
 };
 
 // Keys and values of a block's tokens, (T, H * D) each.
@@ -73,6 +75,8 @@ class DecoderBlock {
   struct Operands {
     ops::Columns q, k, v;
   };
+  Variable compute(Tape& tape, const Variable& x, const StackRows& rows, const DecoderTokens& tokens,
+                   const ops::AttentionShape& shape, const Draws& draws, std::uint64_t first_place) const;
   // What follows attention, in a forward pass without dropout.
   Variable finish(Tape& tape, const Variable& x, const Variable& o) const;
   ops::BeamShape beam_shape(std::int64_t beams, const Tensor& offsets) const;

@@ -109,8 +109,7 @@ Variable HstuLayer::output(Tape& tape, const Variable& gated, const Variable& x,
   const Variable projection = ops::weight(tape, output_, x.value().dtype());
   if (!config_.residual) return ops::linear(tape, gated, projection, variable_of(output_bias_));
   const Variable xq = queries.defined() ? ops::gather_rows(tape, x, queries) : x;
-  if (output_bias_ == nullptr) return ops::linear_residual(tape, gated, projection, xq);
-  return ops::add(tape, ops::linear(tape, gated, projection, Variable(*output_bias_)), xq);
+  return ops::linear_residual(tape, gated, projection, variable_of(output_bias_), xq);
 }
 
 // The same of the tokens of all ranks, by the rows of the projection that this rank has: this rank's tokens.

@@ -8,14 +8,18 @@ Variable activate(Tape& tape, const Variable& x, Activation activation) {
   const Context& context = tape.context();
   check_devices<Operation::activation>(context, x);
   const DType type = x.value().dtype();
-  Tensor y = Tensor::empty(x.value().shape(), type, context);
-  dispatch<Operation::activation>(context, type, [&]<typename T>(auto stream) {
-    kernels::activate(
-        kernels::Activate<T>{
-            .size = y.size(), .activation = activation, .x = x.value().data<T>(), .y = y.mutable_data<T>()},
-        stream);
-  });
-  return tape.record(y, {x}, [=](const Tensor& dy) {
+  const auto compute = [=] {
+    Tensor values = Tensor::empty(x.value().shape(), type, context);
+    dispatch<Operation::activation>(context, type, [&]<typename T>(auto stream) {
+      kernels::activate(kernels::Activate<T>{.size = values.size(),
+                                             .activation = activation,
+                                             .x = x.value().data<T>(),
+                                             .y = values.mutable_data<T>()},
+                        stream);
+    });
+    return values;
+  };
+  const Variable y = tape.record(compute(), {x}, [=](const Tensor& dy) {
     dispatch<Operation::activation>(context, type, [&]<typename T>(auto stream) {
       kernels::activate_backward(kernels::ActivateBackward<T>{.size = dy.size(),
                                                               .activation = activation,
@@ -25,6 +29,8 @@ Variable activate(Tape& tape, const Variable& x, Activation activation) {
                                  stream);
     });
   });
+  if (y.needs_gradient()) y.recomputed_by(compute);
+  return y;
 }
 
 }  // namespace hstu::ops

@@ -20,7 +20,7 @@ struct Activations {
   std::int64_t silu_from = -1;  // SiLU of y's columns from there on, apart; -1: none
 };
 
-// y (M, N) = x times some columns of the weight + bias or residual, either of which may be undefined.
+// y (M, N) = x times some columns of the weight + bias + residual, both of which may be undefined.
 LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight, const Variable& bias,
                    const Variable& residual, const std::vector<ColumnRange>& columns,
                    const Activations& activations = {}) {
@@ -122,12 +122,14 @@ LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, co
   return product(tape, x, weight, bias, {}, columns, {.silu_from = silu_from});
 }
 
-Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual) {
-  const std::int64_t n = weight.cols();
-  require(weight.rows() == x.cols() && residual.rows() == x.rows() && residual.cols() == n,
-          "linear_residual: shapes {}, {}, {} do not fit", ShapeText{x.value().shape()},
-          ShapeText{weight.value().shape()}, ShapeText{residual.value().shape()});
-  return product(tape, x, weight, {}, residual, {{0, n}}).y;
+Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                         const Variable& residual) {
+  const std::vector<ColumnRange> all{{0, weight.cols()}};
+  check_columns(x, weight, bias, all);
+  require(residual.rows() == x.rows() && residual.cols() == weight.cols(),
+          "linear_residual: expected a residual of {} x {}, found {}", x.rows(), weight.cols(),
+          ShapeText{residual.value().shape()});
+  return product(tape, x, weight, bias, residual, all).y;
 }
 
 Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias) {

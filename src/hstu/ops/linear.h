@@ -46,8 +46,9 @@ LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, co
 Variable with_silu(const Variable& y, const Tensor& activated, std::int64_t silu_from,
                    const Context& context);
 
-// y (M, N) = residual (M, N) + x (M, K) weight (K, N).
-Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& residual);
+// y (M, N) = residual (M, N) + x (M, K) weight (K, N) + bias (N); the bias may be undefined.
+Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+                         const Variable& residual);
 
 // One product per group: y (G * M, N), y[g] = x[g] (M, K) weight[g] (K, N) + bias[g] (N), with x (G * M, K),
 // weight (G, K, N), bias (G, N).

@@ -12,19 +12,23 @@ Variable rms_norm(Tape& tape, const Variable& x, const Variable& weight, double 
   const Context& context = tape.context();
   check_devices<Operation::rms_norm>(context, x, weight);
   const DType type = x.value().dtype();
-  Tensor y = Tensor::empty({m, n}, type, context), factor = Tensor::empty({m}, accumulator_of(type), context);
-  dispatch<Operation::rms_norm>(context, type, [&]<typename T>(auto stream) {
-    using Sum = Accumulator<T>;
-    kernels::rms_norm(kernels::RmsNorm<T>{.rows = m,
-                                          .width = n,
-                                          .epsilon = static_cast<Sum>(epsilon),
-                                          .x = x.value().data<T>(),
-                                          .weight = weight.value().data<Sum>(),
-                                          .y = y.mutable_data<T>(),
-                                          .factor = factor.mutable_data<Sum>()},
-                      stream);
-  });
-  return tape.record(y, {x, weight}, [=](const Tensor& dy) {
+  Tensor factor = Tensor::empty({m}, accumulator_of(type), context);
+  auto compute = [=]() mutable {
+    Tensor rows = Tensor::empty({m, n}, type, context);
+    dispatch<Operation::rms_norm>(context, type, [&]<typename T>(auto stream) {
+      using Sum = Accumulator<T>;
+      kernels::rms_norm(kernels::RmsNorm<T>{.rows = m,
+                                            .width = n,
+                                            .epsilon = static_cast<Sum>(epsilon),
+                                            .x = x.value().data<T>(),
+                                            .weight = weight.value().data<Sum>(),
+                                            .y = rows.mutable_data<T>(),
+                                            .factor = factor.mutable_data<Sum>()},
+                        stream);
+    });
+    return rows;
+  };
+  const Variable y = tape.record(compute(), {x, weight}, [=](const Tensor& dy) {
     dispatch<Operation::rms_norm>(context, type, [&]<typename T>(auto stream) {
       using Sum = Accumulator<T>;
       kernels::rms_norm_backward(kernels::RmsNormBackward<T>{.rows = m,
@@ -38,6 +42,8 @@ Variable rms_norm(Tape& tape, const Variable& x, const Variable& weight, double 
                                  stream);
     });
   });
+  if (y.needs_gradient()) y.recomputed_by(compute);
+  return y;
 }
 
 }  // namespace hstu::ops

@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "hstu/kernels/cuda/launch.cuh"
-#include "hstu/kernels/cuda/numbers.cuh"
+#include "hstu/kernels/cuda/rows.cuh"
 #include "hstu/kernels/elementwise.h"
 
 namespace hstu::kernels {
@@ -9,20 +8,32 @@ namespace {
 
 using namespace cuda;
 
-__device__ std::int64_t element() {
-  return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-}
+// A thread has eight elements.
 
 template <typename N>
 __global__ void add_elements(std::int64_t size, const N* a, const N* b, N* y) {
   hstu::cuda::wait_for_previous_launch();
-  if (const std::int64_t i = element(); i < size) y[i] = from_float<N>(to_float(a[i]) + to_float(b[i]));
+  const std::int64_t c = first_of_thread();
+  if (c >= size) return;
+  float x[kGroup], more[kGroup];
+  load_group(a, c, size, x);
+  load_group(b, c, size, more);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) x[i] += more[i];
+  put_group(Target<N>{y}, 0, c, size, x);
 }
 
 template <typename N>
 __global__ void multiply_elements(std::int64_t size, const N* a, const N* b, Target<N> y) {
   hstu::cuda::wait_for_previous_launch();
-  if (const std::int64_t i = element(); i < size) y.put(i, to_float(a[i]) * to_float(b[i]));
+  const std::int64_t c = first_of_thread();
+  if (c >= size) return;
+  float x[kGroup], factor[kGroup];
+  load_group(a, c, size, x);
+  load_group(b, c, size, factor);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) x[i] *= factor[i];
+  put_group(y, 0, c, size, x);
 }
 
 // Both gradients of a product.
@@ -30,17 +41,26 @@ template <typename N>
 __global__ void multiply_gradients(std::int64_t size, const N* dy, const N* a, const N* b, Target<N> da,
                                    Target<N> db) {
   hstu::cuda::wait_for_previous_launch();
-  const std::int64_t i = element();
-  if (i >= size) return;
-  const float gradient = to_float(dy[i]), x = to_float(a[i]), y = to_float(b[i]);
-  da.put(i, gradient * y);
-  db.put(i, gradient * x);
+  const std::int64_t c = first_of_thread();
+  if (c >= size) return;
+  float gradient[kGroup], x[kGroup], y[kGroup];
+  load_group(dy, c, size, gradient);
+  load_group(a, c, size, x);
+  load_group(b, c, size, y);
+#pragma unroll
+  for (int i = 0; i < kGroup; ++i) x[i] *= gradient[i], y[i] *= gradient[i];
+  put_group(da, 0, c, size, y);
+  put_group(db, 0, c, size, x);
 }
 
 template <typename N>
 __global__ void pass_elements(std::int64_t size, const N* dy, Target<N> dx) {
   hstu::cuda::wait_for_previous_launch();
-  if (const std::int64_t i = element(); i < size) dx.put(i, to_float(dy[i]));
+  const std::int64_t c = first_of_thread();
+  if (c >= size) return;
+  float gradient[kGroup];
+  load_group(dy, c, size, gradient);
+  put_group(dx, 0, c, size, gradient);
 }
 
 // Columns (rows, width) from one matrix to another, whose rows are `from_stride` and `to_stride` apart.
@@ -100,14 +120,14 @@ class MoveColumns {
 template <typename T>
 void add(const Add<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("add", add_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads, stream.handle,
+  hstu::cuda::launch("add", add_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads, stream.handle,
                      p.size, native(p.a), native(p.b), native(p.y));
 }
 
 template <typename T>
 void multiply(const Multiply<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("multiply", multiply_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads,
+  hstu::cuda::launch("multiply", multiply_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
                      stream.handle, p.size, native(p.a), native(p.b), Target<Native<T>>{native(p.y)});
 }
 
@@ -115,7 +135,7 @@ template <typename T>
 void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
   if (p.size == 0) return;
   constexpr const char* kWhat = "multiply, backward";
-  const unsigned blocks = blocks_for(p.size, kThreads);
+  const unsigned blocks = blocks_for(p.size, kGroup * kThreads);
   const auto times = [&](const T* other, const Gradient<T>& gradient) {
     if (gradient.to == nullptr) return;
     hstu::cuda::launch(kWhat, multiply_elements<Native<T>>, blocks, kThreads, stream.handle, p.size,
@@ -133,7 +153,7 @@ void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
 template <typename T>
 void pass_gradient(const PassGradient<T>& p, CudaStream stream) {
   if (p.size == 0 || p.dx.to == nullptr) return;
-  hstu::cuda::launch("passing a gradient", pass_elements<Native<T>>, blocks_for(p.size, kThreads), kThreads,
+  hstu::cuda::launch("passing a gradient", pass_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
                      stream.handle, p.size, native(p.dy), target(p.dx));
 }
 

@@ -50,7 +50,8 @@ DecoderStackConfig decoder_config(const SemanticIdsConfig& config) {
           .activation = config.activation,
           .dropout = config.dropout,
           .epsilon = kEpsilon,
-          .rotary_base = config.positions == CodePositions::rotary ? kRotaryBase : 0};
+          .rotary_base = config.positions == CodePositions::rotary ? kRotaryBase : 0,
+          .recompute = config.recompute};
 }
 
 HstuStackConfig hstu_config(const SemanticIdsConfig& config) {
@@ -58,7 +59,8 @@ HstuStackConfig hstu_config(const SemanticIdsConfig& config) {
           .layer = {.dim = config.dim,
                     .heads = config.heads,
                     .head_dim = config.head_dim,
-                    .gate = ops::GateForm::product},
+                    .gate = ops::GateForm::product,
+                    .recompute = config.recompute},
           .dropout = config.dropout};
 }
 

@@ -6,6 +6,7 @@
 
 #include "hstu/base/choice.h"
 #include "hstu/base/files.h"
+#include "hstu/model/recompute.h"
 #include "hstu/objective/retrieval_objective.h"
 #include "hstu/ops/activation.h"
 
@@ -57,6 +58,7 @@ struct SemanticIdsConfig {
   CodeTargets targets = CodeTargets::every_item;
   std::int64_t beam = 20;  // prefixes that a search keeps
   SeenItems exclude_seen = SeenItems::none;
+  Recompute recompute = {};  // of the blocks
 
   // Filled from the data configuration.
   std::int64_t history = 0;  // events, at most

@@ -44,6 +44,7 @@ void SemanticIdsOptions::describe(ConfigFields& f) {
   f.choice("exclude_seen", o.exclude_seen, kSeenItems,
            "what an evaluation leaves out of its lists: the items of all events before the target, of those "
            "that the model sees, or none");
+  describe_recompute(f, o.recompute);
 }
 
 namespace semantic_ids {
@@ -109,6 +110,7 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   auto objective = std::make_unique<SemanticIdsObjective>(*trained, model, codes, trie);
   Task task{std::move(trained), std::move(objective), data, evaluation};
   task.has_baseline = false;
+  task.saves_memory = "model.recompute_norm, model.recompute_gate or model.recompute_layer";
   task.no_requests =
       "a model of kind semantic_ids scores no single candidates: name users by --users, and --top, to find "
       "items";
