@@ -47,6 +47,19 @@ def test_seeds_and_variants(build, folder):
     assert "0 to go" in again.stderr and " eval " not in again.stderr, again.stderr
 
 
+def test_rows_with_ratings_and_filters(build, folder):
+    with (folder / "ratings_Books.csv").open("w") as rows:
+        for user in range(20):
+            for step in range(4 if user == 0 else 6):
+                rows.write(f"A{user},000{(user + step) % 8},5.0,{1000000000 + 60 * step}\n")
+        rows.write("A1,rare,1.0,1000000000\n")
+    done = recipe("books-meta", "--data", folder, "--output", folder / "books", "--bin", build, "--device", "host",
+                  "--seeds", "1", *(word for key in TINY for word in ("--set", key)))
+    assert done.returncode == 0, done.stderr
+    parts = json.loads((folder / "books" / "recipe.json").read_text())["base"][0]["parts"]
+    assert parts["not_tied"]["n"] == 19, parts
+
+
 def test_mistakes(folder):
     unknown = recipe("beauty", "--data", folder, "--output", folder / "x", "--variants", "base,none")
     assert unknown.returncode == 2 and "there is no none" in unknown.stderr, unknown.stderr
@@ -57,6 +70,7 @@ def test_mistakes(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         test_seeds_and_variants(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
+        test_rows_with_ratings_and_filters(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(folder))
         test_mistakes(pathlib.Path(folder))
 
 
