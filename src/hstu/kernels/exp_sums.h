@@ -28,7 +28,9 @@ constexpr std::int64_t exp_sum_parts(std::int64_t rows, std::int64_t others, std
     return (rounds * multiprocessors - tiles * parts) * 64 / parts;
   };
   std::int64_t best = 1;
-  for (std::int64_t parts = 2; parts <= 8 && parts * 8 <= steps; ++parts)
+  // Of many tiles a few parts: each has sums of its own for all rows.
+  for (std::int64_t parts = 2; parts <= 8 && parts * 8 <= steps && parts * tiles <= 4 * multiprocessors;
+       ++parts)
     if (idle(parts) < idle(best)) best = parts;
   return best;
 }
