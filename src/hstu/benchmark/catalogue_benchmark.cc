@@ -143,10 +143,11 @@ Json benchmark_catalogue(const CatalogueBenchmarkOptions& o) {
   if (!device.is_host()) scores.block_rows = kGpuCatalogueBlock;
   json["queries"] = o.queries;
   json["k"] = o.k;
-  json["top"] = times(o.rounds, context, [&] { catalogue_top(scores, queries, o.k, one_rank()); });
+  CatalogueBlocks blocks(scores, kept_by_server(context));
+  json["top"] = times(o.rounds, context, [&] { catalogue_top(blocks, queries, o.k, one_rank()); });
   add_rate(o, json["top"]);
   const std::vector<std::int64_t> targets = some_items(o.queries, o.items);
-  json["ranks"] = times(o.rounds, context, [&] { catalogue_ranks(scores, queries, targets, one_rank()); });
+  json["ranks"] = times(o.rounds, context, [&] { catalogue_ranks(blocks, queries, targets, one_rank()); });
   add_rate(o, json["ranks"]);
   return json;
 }

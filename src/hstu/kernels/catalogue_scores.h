@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hstu/base/float16.h"
 #include "hstu/device/stream.h"
 
 namespace hstu::kernels {
@@ -18,12 +19,20 @@ struct CatalogueItems {
   const std::int64_t* ids = nullptr;  // (n) ascending
   // Of pack_items(), read on processors alone. Null: each call packs the rows itself.
   const float* packed = nullptr;
+  // Of round_items(), read on GPUs alone. Null: each call of add_top_block rounds the rows itself.
+  const BFloat16* rounded = nullptr;
+  const float* most_norm = nullptr;
 };
 
 // The rows as products on processors read them, for a block that several calls compare with queries.
 // packed (packed_items_size(n, width)), aligned to 64 bytes.
 std::int64_t packed_items_size(std::int64_t n, std::int64_t width);
 void pack_items(const CatalogueItems& items, float* packed);
+
+// The rows in bfloat16, by which add_top_block rules items out: rounded (n, rounded_width(width)), and
+// most_norm (1), the largest of their norms. Width 0: it does not on this GPU, or not for rows so wide.
+std::int64_t rounded_width(std::int64_t width, CudaStream);
+void round_items(const CatalogueItems& items, BFloat16* rounded, float* most_norm, CudaStream);
 
 struct CatalogueQueries {
   std::int64_t n = 0;

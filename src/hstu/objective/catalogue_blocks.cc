@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/device/machine.h"
 #include "hstu/kernels/l2_normalise.h"
 #include "hstu/objective/on_device.h"
 
@@ -24,6 +25,11 @@ std::int64_t kept_bytes(std::int64_t items, std::int64_t width, bool on_host) {
                               ? items
                               : std::min(items, on_host ? kCatalogueBlock : kGpuCatalogueBlock);
   return (of * width + (on_host ? kernels::packed_items_size(of, width) : 0)) * std::int64_t{sizeof(float)};
+}
+
+std::int64_t kept_by_server(const Context& context) {
+  const Device device = context.device();
+  return device.is_host() ? kKeptCatalogueBytes : std::max(kKeptCatalogueBytes, memory_of(device).free / 2);
 }
 
 CatalogueBlocks::CatalogueBlocks(CatalogueScores catalogue, std::int64_t kept_bytes)
@@ -76,6 +82,23 @@ void CatalogueBlocks::read(std::int64_t first, Block& block) {
   block.packed = Tensor::empty({kernels::packed_items_size(n, width)}, DType::f32, context);
   kernels::pack_items({.n = n, .width = width, .rows = block.rows.data<float>()},
                       block.packed.mutable_data<float>());
+}
+
+kernels::CatalogueItems CatalogueBlocks::rounded(kernels::CatalogueItems items, Block& block) const {
+  if constexpr (kBuiltWithCuda) {
+    const Context& context = catalogue_.context;
+    const std::int64_t padded = kernels::rounded_width(items.width, context.cuda());
+    if (padded == 0) return items;
+    if (!block.rounded.defined()) {
+      block.rounded = Tensor::empty({items.n, padded}, DType::bf16, context);
+      block.most_norm = Tensor::empty({1}, DType::f32, context);
+      kernels::round_items(items, block.rounded.mutable_data<BFloat16>(),
+                           block.most_norm.mutable_data<float>(), context.cuda());
+    }
+    items.rounded = block.rounded.data<BFloat16>();
+    items.most_norm = block.most_norm.data<float>();
+  }
+  return items;
 }
 
 std::optional<std::int64_t> CatalogueBlocks::bad_item() const {

@@ -26,6 +26,8 @@ struct CatalogueScores {
 
 // A rank's catalogue of so many bytes is read once for an evaluation.
 inline constexpr std::int64_t kKeptCatalogueBytes = std::int64_t{1} << 30;
+// Of a server's, which also keeps it rounded: on a GPU up to half of the memory that is free now.
+std::int64_t kept_by_server(const Context& context);
 // The bytes of what an evaluation keeps of `items` items.
 std::int64_t kept_bytes(std::int64_t items, std::int64_t width, bool on_host);
 
@@ -44,6 +46,13 @@ class CatalogueBlocks {
     for (std::int64_t first = 0; first < catalogue_.rows.size; first += catalogue_.block_rows)
       visit(block_at(first), first);
   }
+  // The same on a GPU, with rows that are also rounded where add_top_block reads that.
+  template <typename Visit>
+  void each_rounded(const Visit& visit) {
+    each([&](const kernels::CatalogueItems& items, std::int64_t first) {
+      visit(rounded(items, blocks_[index_of(first)]), first);
+    });
+  }
   // Calls visit(items) with all of a block in host memory.
   template <typename Visit>
   void each_on_host(const Visit& visit) {
@@ -61,14 +70,16 @@ class CatalogueBlocks {
  private:
   struct Block {
     std::int64_t first = -1;
-    Tensor rows;    // (n, E) as they are compared
-    Tensor packed;  // on processors
+    Tensor rows;                // (n, E) as they are compared
+    Tensor packed;              // on processors
+    Tensor rounded, most_norm;  // on GPUs, once they were asked for
   };
   std::size_t index_of(std::int64_t first) const {
     return static_cast<std::size_t>(first / catalogue_.block_rows) % blocks_.size();
   }
   kernels::CatalogueItems block_at(std::int64_t first);
   void read(std::int64_t first, Block& block);
+  kernels::CatalogueItems rounded(kernels::CatalogueItems items, Block& block) const;
 
   CatalogueScores catalogue_;
   std::vector<Block> blocks_;  // all that stay

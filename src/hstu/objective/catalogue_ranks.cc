@@ -124,7 +124,7 @@ Lists top_on_gpu(CatalogueBlocks& blocks, const CatalogueQueryList& queries, std
   auto* const keys = reinterpret_cast<std::uint64_t*>(kept.mutable_data<std::int64_t>());
   Tensor numbers = Tensor::empty({on.view.n, k}, DType::i32, context),
          scores = Tensor::empty({on.view.n, k}, DType::f32, context);
-  blocks.each([&](const kernels::CatalogueItems& items, std::int64_t first) {
+  blocks.each_rounded([&](const kernels::CatalogueItems& items, std::int64_t first) {
     if constexpr (kBuiltWithCuda)
       kernels::add_top_block({.items = items, .queries = on.view, .first = first, .k = k, .kept = keys},
                              context.cuda());

@@ -118,10 +118,18 @@ void visit_scores(const char* what, const ScoreFactors& f, const Visit& visit, C
                      stream.handle, f, visit);
 }
 
-// The score of one pair, with the bits of a tile's.
-__device__ inline float score_of(const float* a, const float* b, std::int64_t width) {
+// The score of one pair, with the bits of a tile's. quads: as in ScoreFactors.
+__device__ inline float score_of(const float* a, const float* b, std::int64_t width, bool quads = false) {
   float sum = 0;
-  for (std::int64_t e = 0; e < width; ++e) sum = fmaf(a[e], b[e], sum);
+  if (quads) {
+#pragma unroll 8
+    for (std::int64_t e = 0; e < width; e += 4) {
+      const float4 x = *reinterpret_cast<const float4*>(a + e), y = *reinterpret_cast<const float4*>(b + e);
+      sum = fmaf(x.w, y.w, fmaf(x.z, y.z, fmaf(x.y, y.y, fmaf(x.x, y.x, sum))));
+    }
+  } else {
+    for (std::int64_t e = 0; e < width; ++e) sum = fmaf(a[e], b[e], sum);
+  }
   return sum;
 }
 

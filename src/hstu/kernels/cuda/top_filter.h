@@ -15,16 +15,22 @@ constexpr std::int64_t filter_width(std::int64_t width) {
 }
 bool has_top_filter();
 
-// Appends to candidates[q] every item i with vectors[q] . rows[i] >= threshold[q], in any order. counts[q] is
-// their number, also beyond `capacity`, from where on they are left out.
+// The items are looked at in parts, each with a list of its own of every query: threads of one warp write it
+// alone, so that nothing is counted with atomics.
+inline constexpr std::int64_t kMostFilterParts = 32;
+// As many as keep the GPU busy.
+std::int64_t filter_parts(std::int64_t queries, std::int64_t items);
+
+// Of every part candidates[q, part] are the items i with vectors[q] . rows[i] >= threshold[q], in any order.
+// counts[q, part] is their number, also beyond `capacity`, from where on they are left out.
 struct TopFilter {
   std::int64_t queries = 0, items = 0, padded = 0;
   const BFloat16* vectors = nullptr;  // (queries, padded)
   const BFloat16* rows = nullptr;     // (items, padded)
   const float* threshold = nullptr;   // (queries)
-  std::int64_t capacity = 0;
-  std::int32_t* counts = nullptr;      // (queries) zeros before
-  std::int32_t* candidates = nullptr;  // (queries, capacity)
+  std::int64_t parts = 1, capacity = 0;
+  std::int32_t* counts = nullptr;      // (queries, parts)
+  std::int32_t* candidates = nullptr;  // (queries, parts, capacity)
 };
 void filter_top(const TopFilter& p, CudaStream stream);
 

@@ -28,7 +28,7 @@ struct Arguments {
   CUtensorMap queries, items;
   int query_count, item_count, steps;  // steps: of a part
   const float* threshold;
-  int capacity;
+  int parts, capacity;
   std::int32_t *counts, *candidates;
 };
 
@@ -51,6 +51,33 @@ __device__ void load(const Arguments& a, const Layout<kD>& shared) {
   }
 }
 
+// Of a step's items a thread has two of every eight, one for each bit of a mask.
+__device__ int item_of_bit(int first, int bit) {
+  return first + static_cast<int>(threadIdx.x) % 4 * 2 + bit / 2 * 8 + bit % 2;
+}
+template <int kItems>
+__device__ std::uint32_t items_before(int first, int end) {
+  std::uint32_t bits = 0;
+  for (int bit = 0; bit < kItems / 4; ++bit)
+    if (item_of_bit(first, bit) < end) bits |= 1u << bit;
+  return bits;
+}
+
+// Appends the items that pass to the list of a query, which four neighbouring threads share: found are there.
+__device__ void append(std::uint32_t passes, int first, std::int32_t* to, int capacity, int& found) {
+  const int own = __popc(passes);
+  int up_to = own;  // of this thread and those before it
+#pragma unroll
+  for (int step = 1; step < 4; step *= 2) {
+    const int before = __shfl_up_sync(~0u, up_to, step, 4);
+    if (static_cast<int>(threadIdx.x) % 4 >= step) up_to += before;
+  }
+  int at = found + up_to - own;
+  found += __shfl_sync(~0u, up_to, 3, 4);
+  for (; passes != 0; passes &= passes - 1, ++at)
+    if (at < capacity) to[at] = item_of_bit(first, __ffs(static_cast<int>(passes)) - 1);
+}
+
 template <int kD>
 __device__ void compare(const Arguments& a, const Layout<kD>& shared, int group) {
   using L = Layout<kD>;
@@ -62,10 +89,12 @@ __device__ void compare(const Arguments& a, const Layout<kD>& shared, int group)
 #pragma unroll
   for (int half = 0; half < 2; ++half)
     threshold[half] = query + 8 * half < a.query_count ? a.threshold[query + 8 * half] : INFINITY;
-  const auto append = [&](int half, int item) {
-    const int q = query + 8 * half, at = atomicAdd(a.counts + q, 1);
-    if (at < a.capacity) a.candidates[static_cast<std::int64_t>(q) * a.capacity + at] = item;
-  };
+  int found[2] = {0, 0};
+  std::int32_t* to[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    to[half] =
+        a.candidates + (static_cast<std::int64_t>(query + 8 * half) * a.parts + blockIdx.y) * a.capacity;
   barrier_wait(shared.own_full(), 0);
 #pragma unroll 1
   for (int step = 0; step < walk.steps; ++step, turn.next()) {
@@ -85,14 +114,24 @@ __device__ void compare(const Arguments& a, const Layout<kD>& shared, int group)
     wgmma_commit();
     wgmma_wait<0>();
     if (lane == 0) barrier_arrive(shared.empty(turn.slot));
-    const int first = (walk.first + step) * L::kItems + lane % 4 * 2;
+    const int first = (walk.first + step) * L::kItems;
+    std::uint32_t passes[2] = {0, 0};
 #pragma unroll
-    for (int i = 0; i < L::kItems / 2; ++i) {
-      // A NaN is no candidate: its score is left out.
-      if (s[i] >= threshold[i / 2 % 2] && first + i / 4 * 8 + i % 2 < a.item_count)
-        append(i / 2 % 2, first + i / 4 * 8 + i % 2);
+    for (int i = 0; i < L::kItems / 2; ++i)  // a NaN does not pass: its score is left out
+      if (s[i] >= threshold[i / 2 % 2]) passes[i / 2 % 2] |= 1u << (i / 4 * 2 + i % 2);
+    if (first + L::kItems > a.item_count) {
+      const std::uint32_t in = items_before<L::kItems>(first, a.item_count);
+      passes[0] &= in, passes[1] &= in;
+    }
+    if (__any_sync(~0u, (passes[0] | passes[1]) != 0)) {
+      append(passes[0], first, to[0], a.capacity, found[0]);
+      append(passes[1], first, to[1], a.capacity, found[1]);
     }
   }
+#pragma unroll
+  for (int half = 0; half < 2; ++half)
+    if (lane % 4 == 0 && query + 8 * half < a.query_count)
+      a.counts[static_cast<std::int64_t>(query + 8 * half) * a.parts + blockIdx.y] = found[half];
 }
 
 template <int kD>
@@ -124,20 +163,26 @@ void launch_filter(Arguments arguments, const TopFilter& p, CudaStream stream) {
   using L = Layout<kD>;
   arguments.queries = matrix_map(p.vectors, p.queries, kD, kD, kGroupRows);
   arguments.items = matrix_map(p.rows, p.items, kD, kD, L::kItems);
-  const std::int64_t tiles = (p.queries + kOwn - 1) / kOwn, steps = (p.items + L::kItems - 1) / L::kItems,
-                     processors =
-                         current_device_attribute(cudaDevAttrMultiProcessorCount, "filter of top items");
-  // About two rounds of blocks, of at least sixteen steps each.
-  const std::int64_t parts = std::clamp<std::int64_t>(2 * processors / tiles, 1, (steps + 15) / 16);
-  arguments.steps = static_cast<int>((steps + parts - 1) / parts);
-  launch_grid(filter_kernel<kD>, arguments, dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(parts)),
-              1, kAllThreads, L::kBytes, stream.handle, "filter of top items");
+  const std::int64_t tiles = (p.queries + kOwn - 1) / kOwn, steps = (p.items + L::kItems - 1) / L::kItems;
+  arguments.steps = static_cast<int>((steps + p.parts - 1) / p.parts);
+  launch_grid(filter_kernel<kD>, arguments,
+              dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(p.parts)), 1, kAllThreads, L::kBytes,
+              stream.handle, "filter of top items");
 }
 
 }  // namespace
 
 bool has_top_filter() {
   return current_device_attribute(cudaDevAttrComputeCapabilityMajor, "filter of top items") == 9;
+}
+
+std::int64_t filter_parts(std::int64_t queries, std::int64_t items) {
+  const std::int64_t processors =
+                         current_device_attribute(cudaDevAttrMultiProcessorCount, "filter of top items"),
+                     tiles = (queries + kOwn - 1) / kOwn;
+  // About two rounds of blocks, of at least 2,048 items each.
+  return std::clamp<std::int64_t>(2 * processors / std::max<std::int64_t>(tiles, 1), 1,
+                                  std::clamp<std::int64_t>(items / 2048, 1, kMostFilterParts));
 }
 
 void filter_top(const TopFilter& p, CudaStream stream) {
@@ -150,6 +195,7 @@ void filter_top(const TopFilter& p, CudaStream stream) {
                             .item_count = static_cast<int>(p.items),
                             .steps = 0,
                             .threshold = p.threshold,
+                            .parts = static_cast<int>(p.parts),
                             .capacity = static_cast<int>(p.capacity),
                             .counts = p.counts,
                             .candidates = p.candidates};
