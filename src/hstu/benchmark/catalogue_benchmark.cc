@@ -143,7 +143,7 @@ Json benchmark_catalogue(const CatalogueBenchmarkOptions& o) {
   if (!device.is_host()) scores.block_rows = kGpuCatalogueBlock;
   json["queries"] = o.queries;
   json["k"] = o.k;
-  CatalogueBlocks blocks(scores, kept_by_server(context));
+  CatalogueBlocks blocks(scores, kept_by_server(scores));
   json["top"] = times(o.rounds, context, [&] { catalogue_top(blocks, queries, o.k, one_rank()); });
   add_rate(o, json["top"]);
   const std::vector<std::int64_t> targets = some_items(o.queries, o.items);

@@ -27,9 +27,15 @@ std::int64_t kept_bytes(std::int64_t items, std::int64_t width, bool on_host) {
   return (of * width + (on_host ? kernels::packed_items_size(of, width) : 0)) * std::int64_t{sizeof(float)};
 }
 
-std::int64_t kept_by_server(const Context& context) {
-  const Device device = context.device();
-  return device.is_host() ? kKeptCatalogueBytes : std::max(kKeptCatalogueBytes, memory_of(device).free / 2);
+std::int64_t kept_by_server(const CatalogueScores& catalogue) {
+  const Device device = catalogue.context.device();
+  if (device.is_host()) return kKeptCatalogueBytes;
+  const std::int64_t row = catalogue.rows.width * std::int64_t{sizeof(float)};
+  std::int64_t rounded = 0;
+  if constexpr (kBuiltWithCuda)
+    rounded = kernels::rounded_width(catalogue.rows.width, catalogue.context.cuda()) *
+              std::int64_t{sizeof(BFloat16)};
+  return std::max(kKeptCatalogueBytes, memory_of(device).free / 4 * 3 / (row + rounded) * row);
 }
 
 CatalogueBlocks::CatalogueBlocks(CatalogueScores catalogue, std::int64_t kept_bytes)

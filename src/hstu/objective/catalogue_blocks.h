@@ -26,8 +26,8 @@ struct CatalogueScores {
 
 // A rank's catalogue of so many bytes is read once for an evaluation.
 inline constexpr std::int64_t kKeptCatalogueBytes = std::int64_t{1} << 30;
-// Of a server's, which also keeps it rounded: on a GPU up to half of the memory that is free now.
-std::int64_t kept_by_server(const Context& context);
+// Of a server's, which keeps it rounded too: on a GPU both may take three quarters of what is free now.
+std::int64_t kept_by_server(const CatalogueScores& catalogue);
 // The bytes of what an evaluation keeps of `items` items.
 std::int64_t kept_bytes(std::int64_t items, std::int64_t width, bool on_host);
 

@@ -48,7 +48,7 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
   learner.open_catalogues(items_, items);
   catalogue_ = retrieval.scores(
       {.catalogues = learner.catalogue_rows(false), .dataset = &items, .compute = learner.compute});
-  blocks_.emplace(catalogue_, kept_by_server(catalogue_.context));
+  blocks_.emplace(catalogue_, kept_by_server(catalogue_));
 }
 
 Retriever::Vectors Retriever::vectors(std::span<const User> users) {
