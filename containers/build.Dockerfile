@@ -3,6 +3,7 @@
 #   docker build --file containers/build.Dockerfile --tag hstu-build .
 #   docker run --rm --volume "$PWD/packages:/packages" hstu-build sh -c './dev package && cp build/hstu-*.tar.gz /packages'
 #
+# For 64-bit Arm: the same on such a machine, or with --platform linux/arm64.
 # With GPU kernels: --build-arg CUDA_ROOT=FOLDER of this checkout, a toolkit of CUDA 13 (docs/gpu.md), copied with it.
 FROM debian:12
 ARG CUDA_ROOT=

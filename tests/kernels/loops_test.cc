@@ -207,7 +207,12 @@ TEST(Loops, GiveTheSameBitsInEveryInstructionSet) {
 }
 
 TEST(Loops, AreCompiledForTheirInstructionSet) {
-  EXPECT_EQ(loops_of<float>(InstructionSet::baseline).vector_bytes, 32);
+#if defined(__aarch64__)
+  constexpr int kBaseline = 16;
+#else
+  constexpr int kBaseline = 32;
+#endif
+  EXPECT_EQ(loops_of<float>(InstructionSet::baseline).vector_bytes, kBaseline);
   if (is_usable(InstructionSet::avx512)) {
     EXPECT_EQ(loops_of<float>(InstructionSet::avx512).vector_bytes, 64);
     EXPECT_EQ(instruction_set(), InstructionSet::avx512);

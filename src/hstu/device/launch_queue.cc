@@ -15,6 +15,8 @@ void give_way() {
   for (int i = 0; i < 16; ++i) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #endif
   }
   std::this_thread::yield();

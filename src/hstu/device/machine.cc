@@ -30,7 +30,6 @@ constexpr std::array kKernelSets = {
     "sse4_2",   "f16c",     "bmi2",     "fma",         "avx2",        "avx_vnni",    "avx512f",
     "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile",
     "amx_bf16", "amx_int8", "asimd",    "bf16",        "i8mm",        "sve",         "sve2"};
-constexpr std::array kFloorSets = {"sse4_2", "f16c", "bmi2", "fma", "avx2"};
 
 // Files under /proc and /sys state no size, so they are read as streams. "" when absent.
 std::string read_stream(const char* path) {
@@ -135,8 +134,9 @@ Cpu parse_cpuinfo(std::string_view text) {
       cpu.instruction_sets.emplace_back(name);
   }
 #if defined(__x86_64__)
-  cpu.is_new_enough =
-      std::all_of(kFloorSets.begin(), kFloorSets.end(), [&](const char* name) { return cpu.has(name); });
+  for (const char* name : {"sse4_2", "f16c", "bmi2", "fma", "avx2"}) {
+    cpu.is_new_enough = cpu.is_new_enough && cpu.has(name);
+  }
 #endif
   return cpu;
 }

@@ -17,8 +17,7 @@
 namespace hstu::kernels {
 
 enum class InstructionSet {
-  baseline,  // what all of hstu is compiled for: x86-64-v3 (AVX2 and FMA); on other architectures the
-             // compiler's default
+  baseline,  // what all of hstu is compiled for: x86-64-v3 (AVX2 and FMA), or NEON on 64-bit Arm
   avx512,    // x86-64-v4
 };
 inline constexpr Choice<InstructionSet> kInstructionSets[] = {{"baseline", InstructionSet::baseline},

@@ -125,13 +125,11 @@ void multiply_panels(const PanelProduct<T>& p) {
         case 2:
           rows_of_panel<T, transposed, 2>(p, begin, end, panel);
           break;
-#ifdef __AVX512F__
         case 3:
-          rows_of_panel<T, transposed, 3>(p, begin, end, panel);
+          if constexpr (kPanelVectors > 2) rows_of_panel<T, transposed, 3>(p, begin, end, panel);
           break;
         default:
-          rows_of_panel<T, transposed, 4>(p, begin, end, panel);
-#endif
+          if constexpr (kPanelVectors > 2) rows_of_panel<T, transposed, 4>(p, begin, end, panel);
       }
     }
   }

@@ -7,8 +7,10 @@
 namespace hstu::kernels {
 namespace {
 
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
 constexpr int kVectorBytes = 64, kPanelVectors = 4;  // 32 registers: 6 x 4 sums
+#elif defined(__ARM_NEON)
+constexpr int kVectorBytes = 16, kPanelVectors = 4;  // 32 registers: 6 x 4 sums
 #else
 constexpr int kVectorBytes = 32, kPanelVectors = 2;  // 16 registers: 6 x 2 sums
 #endif
