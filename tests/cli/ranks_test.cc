@@ -108,6 +108,16 @@ TEST_F(RankedProcesses, KilledRanksAndOtherWorldSizesTrainTheSameModel) {
   EXPECT_EQ(samples("killed"), samples("alone"));
 }
 
+TEST_F(RankedProcesses, TheDoctorMeasuresMessagesBetweenEveryTwo) {
+  ASSERT_EQ(run({kProgram, "doctor", "--ranks", "2", "--json"}), 0) << words_on_terminal();
+  const std::string words = words_on_terminal();
+  const Json found = Json::parse(words.substr(words.find('{')));
+  EXPECT_EQ(found.at("ranks"), 2);
+  const Json& speeds = found.at("links").at(0).at("bytes_per_second");
+  EXPECT_GT(speeds.at(0).at(1).get<double>(), 1e6);
+  EXPECT_GT(speeds.at(1).at(0).get<double>(), 1e6);
+}
+
 TEST_F(RankedProcesses, ALauncherNamesTheRankThatWasKilled) {
   const pid_t launcher = start(with(train("run"), {"--ranks", "3", "--set", "training.epochs=100000"}));
   while (!fs::exists(folder_ / "run" / "metrics.jsonl"))

@@ -6,6 +6,8 @@
 #include "hstu/base/version.h"
 #include "hstu/cli/commands.h"
 #include "hstu/cli/installed.h"
+#include "hstu/cli/link_report.h"
+#include "hstu/cli/ranks.h"
 #include "hstu/device/gpu_condition.h"
 #include "hstu/device/gpu_specs.h"
 #include "hstu/device/machine.h"
@@ -76,30 +78,55 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
   return rows;
 }
 
+void report_machine(bool json) {
+  const Machine machine = this_machine();
+  if (json) {
+    Json found = to_json(machine);
+    found["gpus_now"] = Json::array();
+    for (const GpuCondition& condition : gpu_conditions()) found["gpus_now"].push_back(to_json(condition));
+    fmt::print("{}\n", found.dump(2));
+    return;
+  }
+  fmt::print("{}", table(report(machine)));
+  for (const GpuCondition& condition : gpu_conditions())
+    if (const std::string warning = warning_of(condition); !warning.empty())
+      print_note("WARNING: {}\n", warning);
+  check(machine.cpu.is_new_enough, "this processor is too old: hstu requires AVX2, FMA and BMI2 (x86-64-v3)");
+  fmt::print("\nTraining on the CPU works on this machine.\n");
+}
+
+void report_ranks(const RankWords& words, bool json) {
+  const JoinedRanks group = enter_group(words);
+  if (group.comm == nullptr)
+    fail_usage("--ranks: no launcher has started several ranks: give their number, for example --ranks 2");
+  as_rank(group, [&] { report_links(*group.comm, group.launcher, json); });
+}
+
 }  // namespace
 
 void add_doctor_command(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
+  auto ranks = std::make_shared<RankWords>();
   CLI::App* const command =
       app.add_subcommand("doctor", "Print what this machine has and what hstu will use");
   command->add_flag("--json", *json, "print JSON");
-  command->footer("Exit status 0 if training on the CPU works.\nExample:\n  hstu doctor");
-  command->callback([json] {
-    const Machine machine = this_machine();
-    if (*json) {
-      Json found = to_json(machine);
-      found["gpus_now"] = Json::array();
-      for (const GpuCondition& condition : gpu_conditions()) found["gpus_now"].push_back(to_json(condition));
-      fmt::print("{}\n", found.dump(2));
-      return;
-    }
-    fmt::print("{}", table(report(machine)));
-    for (const GpuCondition& condition : gpu_conditions())
-      if (const std::string warning = warning_of(condition); !warning.empty())
-        print_note("WARNING: {}\n", warning);
-    check(machine.cpu.is_new_enough,
-          "this processor is too old: hstu requires AVX2, FMA and BMI2 (x86-64-v3)");
-    fmt::print("\nTraining on the CPU works on this machine.\n");
+  CLI::Option* const asked =
+      command
+          ->add_option("--ranks", ranks->ranks,
+                       "measure the messages between every two of this many processes instead; without a "
+                       "number: between those that mpirun, srun or torchrun started")
+          ->expected(0, 1)
+          ->check(CLI::Range(2, kMostLocalRanks));
+  command->add_option("--join", ranks->join)->group("");
+  command->footer(
+      "Exit status 0 if training on the CPU works, or the ranks were measured.\n"
+      "Examples:\n"
+      "  hstu doctor\n"
+      "  hstu doctor --ranks 2\n"
+      "  srun hstu doctor --ranks");
+  command->callback([json, ranks, asked] {
+    if (asked->count() > 0) return report_ranks(*ranks, *json);
+    report_machine(*json);
   });
 }
 

@@ -20,8 +20,6 @@
 namespace hstu {
 namespace {
 
-constexpr int kMostLocalRanks = 1024;
-
 std::vector<std::string> arguments_of_this_process() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;

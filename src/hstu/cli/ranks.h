@@ -10,6 +10,8 @@
 
 namespace hstu {
 
+inline constexpr int kMostLocalRanks = 1024;
+
 struct RankWords {
   int ranks = 0;     // --ranks
   std::string join;  // --join, which --ranks gives to each process that it starts
