@@ -52,6 +52,18 @@ TEST(StageTimer, GivesRangesInTheOrderOfTheirBeginsWithWhatIsAround) {
   EXPECT_TRUE(timer.take().empty());
 }
 
+TEST(StageTimer, WatchesAPool) {
+  const auto pool = MemoryPool::create(Stream());
+  StageTimer timer(Stream(), 2, nullptr, pool);
+  Buffer kept;
+  timer.begin("forward");
+  kept = pool->allocate(1 << 20);
+  timer.end();
+  const auto times = timer.take();
+  EXPECT_EQ(times[0].memory_begin, 0);
+  EXPECT_EQ(times[0].memory_end, 1 << 20);
+}
+
 TEST(StageTimer, RangesNestInTime) {
   StageTimer timer{Stream()};
   pause(2);

@@ -31,6 +31,7 @@ std::map<std::string, std::vector<Range>> tracks_of(const Path& file) {
   std::map<std::string, std::vector<Range>> tracks;
   const Json trace = Json::parse(read_file(file));
   for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "C") continue;  // of a process, without a thread
     const int process = event.at("pid"), thread = event.at("tid");
     if (event.at("name") == "process_name") processes[process] = event.at("args").at("name");
     if (event.at("name") == "thread_name") {
@@ -119,6 +120,21 @@ TEST_F(Profile, HasTheStagesOfTheModelInTheOrderOfBothPasses) {
                           "backward:", "loss", "head", "projection", "gate", "attention", "norm_uvqk",
                           "projection", "gate", "attention", "norm_uvqk", "preprocessor", "embedding",  //
                           "update:", "optimizer", "optimizer", "embedding"));
+}
+
+TEST_F(Profile, HasTheMemoryOfThePassesAsACurve) {
+  profiled("run", {2, 3});
+  const Json trace = Json::parse(read_file(file("run", "trace_2_3.json")));
+  std::vector<double> times, bytes;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "C") continue;
+    EXPECT_EQ(event.at("name"), "memory of the passes, bytes");
+    times.push_back(event.at("ts"));
+    bytes.push_back(event.at("args").at("value"));
+  }
+  ASSERT_GT(bytes.size(), 10u) << "activations come and go";
+  EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
+  EXPECT_GT(*std::max_element(bytes.begin(), bytes.end()), bytes.front());
 }
 
 TEST_F(Profile, ShowsTheLoadersThreads) {

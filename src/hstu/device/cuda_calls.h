@@ -51,6 +51,10 @@ void launch(LaunchGraph& graph, CUstream_st* stream);
 
 std::shared_ptr<MemoryPool> new_pool(const Stream& stream, std::int64_t limit);
 
+// For a profiler that is attached and waits for them. Throw nothing.
+void start_profilers();
+void stop_profilers();
+
 void* allocate_pinned(std::size_t bytes);
 void free_pinned(void* memory) noexcept;
 // Locks memory of the process in place, which must end after unpin().

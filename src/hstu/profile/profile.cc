@@ -7,9 +7,19 @@
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/comm/groups.h"
+#include "hstu/device/gpu_profilers.h"
 #include "hstu/experiment/command.h"
 
 namespace hstu {
+namespace {
+
+// Of both passes, as they are computed (LayerFlops::backward).
+std::int64_t attention_flops(const StepResult& result) {
+  const std::int64_t forward = result.flops.computed.attention;
+  return forward + forward / 2 * 5;
+}
+
+}  // namespace
 
 ProfileSteps parse_profile(const std::string& text) {
   constexpr std::string_view kSteps = "steps=", kWarmup = "warmup=";
@@ -69,6 +79,7 @@ void Profiler::begin_next() {
   loader_tracks_.clear();
   step_track_ = {.process = "hstu", .thread = "steps", .events = {}};
   device_track_ = {.process = to_string(device_), .thread = "stages", .events = {}};
+  memory_track_ = {.process = to_string(device_), .thread = "memory of the passes, bytes", .events = {}};
   for (OfGroup& group : groups_)
     group.track = {.process = "hstu", .thread = "collectives" + group.comm.group_text(), .events = {}};
   exchange_track_ = {.process = to_string(device_), .thread = "messages", .events = {}};
@@ -81,7 +92,11 @@ bool Profiler::measures(std::int64_t step) const {
 Context Profiler::begin_step(std::int64_t step, const Context& compute) {
   Context context = compute;
   if (!measures(step)) return context;
-  if (!timer_) timer_.emplace(compute.stream, std::numeric_limits<int>::max(), compute.trace);
+  if (!timer_) timer_.emplace(compute.stream, std::numeric_limits<int>::max(), compute.trace, compute.memory);
+  if (step == steps_->first) {
+    start_gpu_profilers(device_);
+    is_recorded_ = true;
+  }
   timer_->restart();
   step_begin_ = timer_->origin();
   if (step == steps_->first) start_ = step_begin_;
@@ -111,7 +126,9 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
   const double begin_ms = since_start(step_begin_), end_ms = since_start(Clock::now());
   const std::vector<StageTime> ranges = timer_->take();
   if (step < steps_->first) return;
+  if (step == steps_->last) end_recording();
   recorded_ = step;
+  add_memory(begin_ms, ranges);
   for (OfGroup& group : groups_) {
     group.comm.set_trace(nullptr);
     for (TraceEvent& collective : group.times.take(start_))
@@ -125,7 +142,8 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
                                 .end_ms = end_ms,
                                 .arguments = {{"samples", result.samples},
                                               {"tokens", result.tokens},
-                                              {"model_flops", result.flops.model.step()}}});
+                                              {"model_flops", result.flops.model.step()},
+                                              {"attention_flops", attention_flops(result)}}});
   for (const StageTime& range : ranges) {
     const std::string name(range.name);
     Json bytes = range.bytes > 0 ? Json{{"operand_bytes", range.bytes}} : Json();
@@ -138,11 +156,31 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
   }
 }
 
+// A number that did not change says nothing new.
+void Profiler::add_memory(double begin_ms, std::span<const StageTime> ranges) {
+  std::vector<TraceCounter> found;
+  for (const StageTime& range : ranges) {
+    found.push_back({begin_ms + range.begin_ms, range.memory_begin});
+    found.push_back({begin_ms + range.end_ms, range.memory_end});
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const TraceCounter& a, const TraceCounter& b) { return a.at_ms < b.at_ms; });
+  std::vector<TraceCounter>& counters = memory_track_.counters;
+  for (const TraceCounter& counter : found)
+    if (counters.empty() || counters.back().value != counter.value) counters.push_back(counter);
+}
+
+void Profiler::end_recording() {
+  if (std::exchange(is_recorded_, false)) stop_gpu_profilers(device_);
+}
+
 void Profiler::finish() {
+  end_recording();
   if (!steps_ || recorded_ == 0) return;
   std::vector<TraceTrack> tracks{std::move(step_track_)};
   for (auto& [worker, track] : loader_tracks_) tracks.push_back(std::move(track));
   tracks.push_back(std::move(device_track_));
+  tracks.push_back(std::move(memory_track_));
   if (comm_.size() > 1) {
     for (OfGroup& group : groups_) tracks.push_back(std::move(group.track));
     if (gpus_ != nullptr) tracks.push_back(std::move(exchange_track_));

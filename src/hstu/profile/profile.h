@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,8 @@ class Profiler {
 
  private:
   bool measures(std::int64_t step) const;
+  void add_memory(double begin_ms, std::span<const StageTime> ranges);
+  void end_recording();
   void begin_next();  // of queue_, if any is left
   // The collectives of one group of ranks.
   struct OfGroup {
@@ -73,10 +76,11 @@ class Profiler {
   std::optional<ProfileSteps> steps_;  // empty: nothing is left to do
   Path folder_, path_;
   Device device_;
+  bool is_recorded_ = false;  // by a profiler of the GPU
   std::optional<StageTimer> timer_;
   Clock::time_point start_, step_begin_;
   std::int64_t recorded_ = 0;  // the last step in the tracks
-  TraceTrack step_track_, device_track_;
+  TraceTrack step_track_, device_track_, memory_track_;
   std::map<int, TraceTrack> loader_tracks_;
   Communicator& comm_;
   std::deque<OfGroup> groups_;  // all ranks; and those that share heads

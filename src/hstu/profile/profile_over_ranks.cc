@@ -28,9 +28,13 @@ Json packed(const std::vector<TraceTrack>& tracks, Clock::time_point start, Comm
     clock.push_back(milliseconds(Clock::now()));
   }
   for (const TraceTrack& track : tracks) {
-    Json events = Json::array();
+    Json events = Json::array(), counters = Json::array();
+    for (const TraceCounter& c : track.counters) counters.push_back({c.at_ms, c.value});
     for (const TraceEvent& e : track.events) events.push_back({e.name, e.begin_ms, e.end_ms, e.arguments});
-    all.push_back({{"process", track.process}, {"thread", track.thread}, {"events", std::move(events)}});
+    all.push_back({{"process", track.process},
+                   {"thread", track.thread},
+                   {"events", std::move(events)},
+                   {"counters", std::move(counters)}});
   }
   return {{"clock", std::move(clock)}, {"start", milliseconds(start)}, {"tracks", std::move(all)}};
 }
@@ -52,6 +56,8 @@ TraceTrack unpacked(const Json& track, std::size_t rank, double shift_ms) {
                       .events = {}};
   for (const Json& e : track.at("events"))
     unpacked.events.push_back({e[0], e[1].get<double>() + shift_ms, e[2].get<double>() + shift_ms, e[3]});
+  for (const Json& c : track.at("counters"))
+    unpacked.counters.push_back({c[0].get<double>() + shift_ms, c[1].get<std::int64_t>()});
   return unpacked;
 }
 

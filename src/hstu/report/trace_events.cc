@@ -27,6 +27,14 @@ Json range_of(const TraceEvent& event, std::size_t process, std::size_t thread) 
   return json;
 }
 
+Json counter_of(const TraceCounter& counter, std::size_t process, const std::string& name) {
+  return {{"ph", "C"},
+          {"name", name},
+          {"pid", process},
+          {"ts", microseconds(nanoseconds(counter.at_ms))},
+          {"args", {{"value", counter.value}}}};
+}
+
 }  // namespace
 
 std::string trace_events_json(std::span<const TraceTrack> tracks) {
@@ -45,6 +53,8 @@ std::string trace_events_json(std::span<const TraceTrack> tracks) {
       processes.push_back(track.process);
       add(name_of_track("process_name", process, t + 1, track.process));
     }
+    for (const TraceCounter& counter : track.counters) add(counter_of(counter, process, track.thread));
+    if (!track.counters.empty()) continue;
     add(name_of_track("thread_name", process, t + 1, track.thread));
     for (const TraceEvent& event : track.events) add(range_of(event, process, t + 1));
   }

@@ -1,7 +1,9 @@
 // Times as a file that Perfetto (ui.perfetto.dev) and chrome://tracing open: the JSON form of Chrome's trace
-// events. Format: "Trace Event Format", Google, 2016: complete events ("X") and metadata events ("M").
+// events. Format: "Trace Event Format", Google, 2016: complete events ("X"), counters ("C") and metadata
+// ("M").
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,10 +19,17 @@ struct TraceEvent {
   Json arguments = nullptr;  // an object that the viewer shows; null: none
 };
 
+// A number from a moment on, which the viewer draws as a curve.
+struct TraceCounter {
+  double at_ms = 0;
+  std::int64_t value = 0;
+};
+
 // One line of the viewer. Ranges of a track nest or are apart.
 struct TraceTrack {
   std::string process, thread;  // "hstu", "loader 0"; tracks of one process are shown together
   std::vector<TraceEvent> events;
+  std::vector<TraceCounter> counters = {};  // of the process, under the name of the thread; then no events
 };
 
 // The text of the file. Times are rounded to nanoseconds, which keeps nested ranges nested.

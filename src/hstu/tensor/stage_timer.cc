@@ -1,11 +1,18 @@
 #include "hstu/tensor/stage_timer.h"
 
+#include <utility>
+
 #include "hstu/base/error.h"
 
 namespace hstu {
 
-StageTimer::StageTimer(const Stream& stream, int depths, Trace* also)
-    : stream_(stream), depths_(depths), also_(also), origin_mark_(stream.device(), true) {
+StageTimer::StageTimer(const Stream& stream, int depths, Trace* also,
+                       std::shared_ptr<const MemoryPool> memory)
+    : stream_(stream),
+      depths_(depths),
+      also_(also),
+      memory_(std::move(memory)),
+      origin_mark_(stream.device(), true) {
   restart();
 }
 
@@ -22,7 +29,7 @@ void StageTimer::begin(std::string_view name) {
   const std::ptrdiff_t outer = open_.empty() ? -1 : open_.back();
   open_.push_back(static_cast<std::ptrdiff_t>(ranges_.size()));
   const Clock::time_point now = Clock::now();
-  ranges_.push_back({.time = {.name = name, .depth = depth, .outer = outer},
+  ranges_.push_back({.time = {.name = name, .depth = depth, .outer = outer, .memory_begin = bytes_in_use()},
                      .begin = mark(),
                      .end = 0,
                      .host_begin = now,
@@ -36,6 +43,7 @@ void StageTimer::end() {
   if (index >= 0) {
     Range& range = ranges_[static_cast<std::size_t>(index)];
     range.end = mark();
+    range.time.memory_end = bytes_in_use();
     range.host_end = Clock::now();
   }
   if (also_ != nullptr) also_->end();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct StageTime {
   double begin_ms = 0, end_ms = 0;  // of its work on the stream: CUDA events on a GPU, the clock on the host
   double host_begin_ms = 0, host_end_ms = 0;  // of the thread that puts the work on the stream
   std::int64_t bytes = 0;                     // Trace::touches_bytes, of the ranges inside too
+  // What the pool has handed out when the range begins and when it ends, for the stream's work up to there;
+  // -1: no pool is watched.
+  std::int64_t memory_begin = -1, memory_end = -1;
 
   double ms() const { return end_ms - begin_ms; }
 };
@@ -30,8 +34,9 @@ struct StageTime {
 class StageTimer final : public Trace {
  public:
   // Measures ranges inside fewer than `depths` others; `also` (null: none) is told of all.
+  // `memory` (null: none): a pool of the same stream, to be watched.
   explicit StageTimer(const Stream& stream, int depths = std::numeric_limits<int>::max(),
-                      Trace* also = nullptr);
+                      Trace* also = nullptr, std::shared_ptr<const MemoryPool> memory = nullptr);
 
   void begin(std::string_view name) override;
   void end() override;
@@ -51,10 +56,12 @@ class StageTimer final : public Trace {
     Clock::time_point host_begin, host_end;
   };
   std::size_t mark();
+  std::int64_t bytes_in_use() const { return memory_ == nullptr ? -1 : memory_->figures().in_use; }
 
   Stream stream_;
   int depths_;
   Trace* also_;
+  std::shared_ptr<const MemoryPool> memory_;
   std::vector<Event> marks_;
   std::size_t used_ = 0;  // marks
   Event origin_mark_;
