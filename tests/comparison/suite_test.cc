@@ -112,12 +112,13 @@ Json train_line(double step, double ms, double tflops, double tokens) {
 }
 
 TEST(SuiteFigures, AreOfOneRankByTimeWithoutTheFirstLines) {
-  const RunMetrics metrics({{{"event", "run"}, {"device", "host"}, {"train_samples", 864000.0}},
-                            train_line(10, 1000, 1, 1),     // warms up
-                            train_line(20, 100, 40, 4000),  // 1 s
-                            train_line(30, 300, 20, 2000),  // 3 s
-                            train_line(40, 100, 60, 6000),  // 1 s
-                            {{"event", "end"}, {"reason", "completed"}}});
+  const RunMetrics metrics(
+      {{{"event", "run"}, {"device", "host"}, {"train_samples", 864000.0}, {"memory_plan_mib", 512.0}},
+       train_line(10, 1000, 1, 1),     // warms up
+       train_line(20, 100, 40, 4000),  // 1 s
+       train_line(30, 300, 20, 2000),  // 3 s
+       train_line(40, 100, 60, 6000),  // 1 s
+       {{"event", "end"}, {"reason", "completed"}}});
   SuiteExperiment experiment;
   experiment.ranks = 2;
   const SuiteFigures f = suite_figures(experiment, {}, metrics, {});
@@ -134,6 +135,7 @@ TEST(SuiteFigures, AreOfOneRankByTimeWithoutTheFirstLines) {
   EXPECT_DOUBLE_EQ(*f.balance_before, 1.5);
   EXPECT_DOUBLE_EQ(*f.balance_after, 1.1);
   EXPECT_DOUBLE_EQ(f.memory_gib, 1);
+  EXPECT_DOUBLE_EQ(f.planned_gib.value_or(0), 0.5);
   EXPECT_FALSE(f.exposed_share);
 }
 

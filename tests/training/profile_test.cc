@@ -137,6 +137,32 @@ TEST_F(Profile, HasTheMemoryOfThePassesAsACurve) {
   EXPECT_GT(*std::max_element(bytes.begin(), bytes.end()), bytes.front());
 }
 
+TEST_F(Profile, SaysTheSizesOfProductsAndTheirFlops) {
+  dlrmv4_of(options_).layers = 1;
+  profiled("run", {2, 2});
+  const Json trace = Json::parse(read_file(file("run", "trace_2_2.json")));
+  int products = 0, attentions = 0;
+  double of_products = 0, of_passes = 0;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X" || !event.contains("args")) continue;
+    const Json& about = event.at("args");
+    if (event.at("name") == "forward" || event.at("name") == "backward")
+      of_passes += about.at("flops").get<double>();
+    if (about.contains("sizes") && about.contains("flops")) of_products += about.at("flops").get<double>();
+    if (event.at("name") == "linear" && about.contains("sizes")) {
+      ++products;
+      const std::vector<double> sizes = about.at("sizes");
+      ASSERT_EQ(sizes.size(), 3u);
+      const double passes = about.at("flops").get<double>() / (2 * sizes[0] * sizes[1] * sizes[2]);
+      EXPECT_TRUE(passes == 1 || passes == 2) << event;
+    }
+    if (event.at("name") == "attention" && about.contains("sizes")) ++attentions;
+  }
+  EXPECT_GT(products, 3);
+  EXPECT_EQ(attentions, 2) << "forward and backward";
+  EXPECT_EQ(of_products, of_passes);
+}
+
 TEST_F(Profile, ShowsTheLoadersThreads) {
   options_.data.workers = 2;
   options_.training.epochs = 4;

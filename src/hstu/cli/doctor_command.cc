@@ -52,7 +52,8 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
   rows.push_back({"configurations", configs ? configs->string() : "not installed"});
   rows.push_back(
       {"system", fmt::format("{}, kernel {}, {}", machine.system, machine.kernel, machine.architecture)});
-  rows.push_back({"processor", fmt::format("{}, {} cores, {} usable", machine.cpu.model,
+  rows.push_back({"processor", fmt::format("{}, {} cores, {} usable",
+                                           machine.cpu.model.empty() ? "unnamed" : machine.cpu.model,
                                            machine.cpu.logical_cores, machine.usable_cores)});
   rows.push_back({"instruction sets", fmt::format("{}", fmt::join(machine.cpu.instruction_sets, " "))});
   rows.push_back({"memory", human_bytes(static_cast<double>(machine.memory_bytes))});

@@ -135,6 +135,8 @@ SuiteFigures suite_figures(const SuiteExperiment& experiment, const SuiteBase& b
   f.name = experiment.name, f.ranks = experiment.ranks, f.device = device_of(metrics);
   const Json* const end = metrics.last("end");
   f.state = end == nullptr ? "not ended" : end->value("reason", "");
+  if (const Json* const run = metrics.last("run"))
+    if (const double mib = run->value("memory_plan_mib", 0.0); mib > 0) f.planned_gib = mib / 1024;
   const std::vector<Interval> intervals = intervals_of(metrics, base.warmup_lines);
   double seconds = 0, samples = 0;
   for (const Interval& interval : intervals) {

@@ -23,6 +23,7 @@ struct SuiteFigures {
   std::optional<double> mfu, median_mfu, best_mfu;      // 0 to 1; none where the device has no data sheet
   double tokens_per_s = 0, samples_per_s = 0;           // samples: of all ranks
   double memory_gib = 0;                                // the pools of the passes, rank 0
+  std::optional<double> planned_gib;                    // the same as it was planned
   std::optional<double> balance_before, balance_after;  // the largest work of a rank over the mean
   std::optional<double> exposed_share;                  // of a step: communication beside which nothing runs
   std::optional<double> speedup;                        // over the first experiment, by tokens a second

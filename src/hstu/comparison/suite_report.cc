@@ -121,15 +121,15 @@ std::string page(const Suite& suite, std::span<const SuiteFigures> figures,
 
 std::vector<Cells> suite_table(std::span<const SuiteFigures> figures) {
   std::vector<Cells> rows{{"experiment", "ranks", "TFLOP/s a GPU", "median", "best", "MFU %", "median",
-                           "best", "tokens/s a GPU", "ms a step", "memory GiB", "balance before", "after",
-                           "exposed %", "speed-up", "days/epoch", "state"}};
+                           "best", "tokens/s a GPU", "ms a step", "memory GiB", "planned", "balance before",
+                           "after", "exposed %", "speed-up", "days/epoch", "state"}};
   for (const SuiteFigures& f : figures) {
-    rows.push_back({f.name, std::to_string(f.ranks), cell(f.tflops, "{:.4g}"),
-                    cell(f.median_tflops, "{:.4g}"), cell(f.best_tflops, "{:.4g}"), percent(f.mfu),
-                    percent(f.median_mfu), percent(f.best_mfu), cell(f.tokens_per_s, "{:.0f}"),
-                    cell(f.step_ms, "{:.4g}"), cell(f.memory_gib, "{:.3g}"), cell(f.balance_before, "{:.3f}"),
-                    cell(f.balance_after, "{:.3f}"), percent(f.exposed_share), cell(f.speedup, "{:.2f}"),
-                    cell(f.days_per_epoch, "{:.3g}"), f.state});
+    rows.push_back(
+        {f.name, std::to_string(f.ranks), cell(f.tflops, "{:.4g}"), cell(f.median_tflops, "{:.4g}"),
+         cell(f.best_tflops, "{:.4g}"), percent(f.mfu), percent(f.median_mfu), percent(f.best_mfu),
+         cell(f.tokens_per_s, "{:.0f}"), cell(f.step_ms, "{:.4g}"), cell(f.memory_gib, "{:.3g}"),
+         cell(f.planned_gib, "{:.3g}"), cell(f.balance_before, "{:.3f}"), cell(f.balance_after, "{:.3f}"),
+         percent(f.exposed_share), cell(f.speedup, "{:.2f}"), cell(f.days_per_epoch, "{:.3g}"), f.state});
   }
   return rows;
 }
@@ -157,7 +157,8 @@ std::vector<Cells> published_table(const Suite& suite, std::span<const SuiteFigu
 std::string suite_csv(std::span<const SuiteFigures> figures) {
   std::string text =
       "experiment,state,device,ranks,steps,step_ms,tflops,median_tflops,best_tflops,mfu,median_mfu,best_mfu,"
-      "tokens_per_s,samples_per_s,memory_gib,balance_before,balance_after,exposed_share,speedup,days_per_"
+      "tokens_per_s,samples_per_s,memory_gib,planned_gib,balance_before,balance_after,exposed_share,speedup,"
+      "days_per_"
       "epoch\n";
   const auto number = [](const std::optional<double>& value) {
     return value ? fmt::format("{:.6g}", *value) : std::string();
@@ -167,7 +168,8 @@ std::string suite_csv(std::span<const SuiteFigures> figures) {
     for (const std::optional<double>& value :
          {std::optional(f.step_ms), f.tflops, f.median_tflops, f.best_tflops, f.mfu, f.median_mfu, f.best_mfu,
           std::optional(f.tokens_per_s), std::optional(f.samples_per_s), std::optional(f.memory_gib),
-          f.balance_before, f.balance_after, f.exposed_share, f.speedup, std::optional(f.days_per_epoch)})
+          f.planned_gib, f.balance_before, f.balance_after, f.exposed_share, f.speedup,
+          std::optional(f.days_per_epoch)})
       text += "," + number(value);
     text += "\n";
   }

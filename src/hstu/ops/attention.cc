@@ -260,7 +260,13 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   const DType type = q.variable.value().dtype();
   Tensor o = Tensor::empty({q.rows(), q.width()}, type, context);
   Tensor log_sums;
+  // The FLOPs depend on which pairs the mask lets through.
+  const auto tell_sizes = [context, samples = shape.offsets.size() - 1, queries = q.rows(), keys = k.rows(),
+                           heads = shape.heads, head_dim = shape.head_dim] {
+    tell_work(context, {samples, queries, keys, heads, head_dim}, 0);
+  };
   dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
+    tell_sizes();
     AttentionProblem p = problem_of<T>(shape, q, k, v, context);
     if (keeps_log_sums(p, stream)) {
       log_sums = Tensor::empty({q.rows(), shape.heads}, DType::f32, context);
@@ -273,6 +279,7 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
   });
   auto differentiate = [=, kept_o = log_sums.defined() ? o : Tensor()](const Tensor& d_o) mutable {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {
+      tell_sizes();
       Written<T> dq(q, context), dk(k, context), dv(v, context);
       require(dk.accumulate() == dv.accumulate(), "attention: keys and values are used unequally often");
       AttentionProblem p = problem_of<T>(shape, q, k, v, context);

@@ -35,6 +35,7 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
   Tensor y = Tensor::empty({m, n}, type, context), activated;
   if (activate) activated = Tensor::empty({m, n - silu_from}, type, context);
   dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
+    tell_work(context, {m, k, n}, 2 * m * k * n);
     kernels::linear(kernels::LinearForward<T>{.rows = m,
                                               .in = k,
                                               .weight_columns = weight_columns,
@@ -54,6 +55,7 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
     // The residual's gradient is dy, which nothing reads after this operation.
     const bool taken = residual.defined() && residual.needs_gradient() && residual.take_gradient(dy);
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
+      tell_work(context, {m, k, n}, (x.needs_gradient() ? 4 : 2) * m * k * n);
       kernels::linear_backward(
           kernels::LinearBackward<T>{
               .rows = m,
@@ -143,6 +145,7 @@ Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, c
   const DType type = x.value().dtype();
   Tensor y = Tensor::empty({groups * m, n}, type, context);
   dispatch<Operation::grouped_linear>(context, type, [&]<typename T>(auto stream) {
+    tell_work(context, {groups, m, k, n}, 2 * groups * m * k * n);
     kernels::grouped_linear(kernels::GroupedLinearForward<T>{.groups = groups,
                                                              .rows = m,
                                                              .in = k,
@@ -156,6 +159,7 @@ Variable grouped_linear(Tape& tape, const Variable& x, const Variable& weight, c
   });
   return tape.record(y, {x, weight, bias}, [=](const Tensor& dy) {
     dispatch<Operation::grouped_linear>(context, type, [&]<typename T>(auto stream) {
+      tell_work(context, {groups, m, k, n}, (x.needs_gradient() ? 4 : 2) * groups * m * k * n);
       kernels::grouped_linear_backward(
           kernels::GroupedLinearBackward<T>{.groups = groups,
                                             .rows = m,

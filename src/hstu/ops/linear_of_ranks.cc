@@ -75,6 +75,7 @@ GatheredLinear linear_of_gathered(Tape& tape, const Variable& own, const Counts&
     exchange_bytes(own.value(), {}, x.value(), tokens.bytes(x.value()), group, beside);
   });
   dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
+    tell_work(context, {tokens.all, k, n}, 2 * tokens.all * k * n);
     const auto multiply = [&](const RowRange& range, const T* from) {
       if (range.count() == 0) return;
       kernels::linear(
@@ -99,6 +100,7 @@ GatheredLinear linear_of_gathered(Tape& tape, const Variable& own, const Counts&
   });
   const Variable result = tape.record(y, {own, weight, bias}, [=](const Tensor& dy) {
     dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
+      tell_work(context, {tokens.all, k, n}, 4 * tokens.all * k * n);
       kernels::LinearBackward<T> product{.rows = tokens.all,
                                          .in = k,
                                          .weight_columns = m,

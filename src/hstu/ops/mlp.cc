@@ -38,7 +38,12 @@ Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& paramete
     if (parameters[i].defined()) values[i] = parameters[i].value().data<float>();
   Tensor y = Tensor::empty({shape.rows, shape.out}, DType::f32, context);
   const float* const added = addend.defined() ? addend.value().data<float>() : nullptr;
+  const auto tell = [context, shape](std::int64_t products) {
+    tell_work(context, {shape.rows, shape.in, shape.hidden, shape.out},
+              2 * products * shape.rows * shape.hidden * (shape.in + shape.out));
+  };
   on_gpu(context, [&](auto stream) {
+    tell(1);
     kernels::mlp({shape, epsilon, values, x.value().data<float>(), added, y.mutable_data<float>()}, stream);
   });
   std::array<Variable, 2 + kernels::kMlpParameters> inputs{x, addend};
@@ -48,7 +53,10 @@ Variable in_one_kernel(Tape& tape, const Variable& x, const Parameters& paramete
     p.dx = gradient_of<float>(x, context);
     for (std::size_t i = 0; i < parameters.size(); ++i)
       p.dparameters[i] = gradient_of<float>(parameters[i], context);
-    on_gpu(context, [&](auto stream) { kernels::mlp_backward(p, stream); });
+    on_gpu(context, [&](auto stream) {
+      tell(2);
+      kernels::mlp_backward(p, stream);
+    });
     if (!addend.defined()) return;
     on_gpu(context, [&](auto stream) { pass_on<float>(dy, addend, context, stream); });
   });

@@ -124,6 +124,11 @@ void dispatch(const Context& context, DType type, const Body& body) {
   refuse(operation, context.device(), type, context.device().is_host() || has_gpu_kernels);
 }
 
+// Inside dispatch(), for traces: see Trace::works_on.
+inline void tell_work(const Context& context, std::initializer_list<std::int64_t> sizes, std::int64_t flops) {
+  if (context.trace != nullptr) context.trace->works_on(sizes, flops);
+}
+
 // Throws unless all operands (variables and tensors; undefined ones are ignored) are on the context's
 // device.
 template <Operation operation, typename... Operands>

@@ -7,7 +7,7 @@
 
 namespace hstu {
 
-void check_fits(const RunOptions& options, const TaskData& data, int ranks, int ranks_here) {
+std::int64_t check_fits(const RunOptions& options, const TaskData& data, int ranks, int ranks_here) {
   PlannedDevice device = planned_device(choose_device(options.device).device);
   if (device.device.is_host()) device.memory_bytes /= ranks_here;
   device = capped(device, options);
@@ -15,6 +15,8 @@ void check_fits(const RunOptions& options, const TaskData& data, int ranks, int 
   check_fits(plan, device);
   if (ranks > 1)
     print_note("{}", tables_text(plan_ranks(options, data, ranks, 1), plan));  // of the first batch
+  // A host keeps the dense state elsewhere.
+  return plan.activations + (device.device.is_host() ? 0 : plan.dense_bytes());
 }
 
 }  // namespace hstu

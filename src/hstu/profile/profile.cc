@@ -19,6 +19,15 @@ std::int64_t attention_flops(const StepResult& result) {
   return forward + forward / 2 * 5;
 }
 
+// What is known of a range; null: nothing.
+Json arguments_of(const StageTime& range) {
+  Json arguments;
+  if (range.bytes > 0) arguments["operand_bytes"] = range.bytes;
+  if (!range.sizes.empty()) arguments["sizes"] = range.sizes;
+  if (range.flops > 0) arguments["flops"] = range.flops;
+  return arguments;
+}
+
 }  // namespace
 
 ProfileSteps parse_profile(const std::string& text) {
@@ -146,13 +155,12 @@ void Profiler::end_step(std::int64_t step, const StepResult& result) {
                                               {"attention_flops", attention_flops(result)}}});
   for (const StageTime& range : ranges) {
     const std::string name(range.name);
-    Json bytes = range.bytes > 0 ? Json{{"operand_bytes", range.bytes}} : Json();
     // On the host the work is done where it is put on the stream: operations would be shown twice.
     if (!device_.is_host() || range.depth == 0)
       step_track_.events.push_back({name, begin_ms + range.host_begin_ms, begin_ms + range.host_end_ms});
     if (range.name != kDataWait)
       device_track_.events.push_back(
-          {name, begin_ms + range.begin_ms, begin_ms + range.end_ms, std::move(bytes)});
+          {name, begin_ms + range.begin_ms, begin_ms + range.end_ms, arguments_of(range)});
   }
 }
 

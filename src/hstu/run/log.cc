@@ -103,6 +103,7 @@ void RunLog::begin() {
          {"threads", threads()},
          {"tables", table_limits(facts_.tables)},
          {"dense_parameters", facts_.dense_parameters},
+         {"memory_plan_mib", static_cast<double>(facts_.planned_memory) / (1 << 20)},
          {"train_samples", facts_.train_samples},
          {"eval_samples", facts_.evaluation_samples},
          {"machine", to_json(this_machine())},

@@ -42,6 +42,7 @@ struct RunFacts {       // NOLINT(bugprone-exception-escape): moving Json checks
   };
   std::vector<Table> tables;
   std::int64_t dense_parameters = 0;  // values
+  std::int64_t planned_memory = 0;    // bytes of the passes' pool in a step, as planned; 0: not planned
   std::int64_t train_samples = 0, evaluation_samples = 0;
   Json warm_start;  // report of the warm start; null: none
   MetricSpecs metrics;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string_view>
 
@@ -21,6 +22,9 @@ class Trace {
   virtual void end() = 0;
   // The operands of an operation inside the current range: what it reads and writes if it touches each once.
   virtual void touches_bytes(std::int64_t /*bytes*/) {}
+  // The work of the operation of the current range: its sizes, in an order of its own, and its FLOPs; 0: not
+  // known here.
+  virtual void works_on(std::initializer_list<std::int64_t> /*sizes*/, std::int64_t /*flops*/) {}
 };
 
 struct Groups;                     // hstu/comm/groups.h

@@ -56,6 +56,14 @@ void StageTimer::touches_bytes(std::int64_t bytes) {
   if (also_ != nullptr) also_->touches_bytes(bytes);
 }
 
+void StageTimer::works_on(std::initializer_list<std::int64_t> sizes, std::int64_t flops) {
+  if (!open_.empty() && open_.back() >= 0) ranges_[static_cast<std::size_t>(open_.back())].time.sizes = sizes;
+  for (const std::ptrdiff_t index : open_) {
+    if (index >= 0) ranges_[static_cast<std::size_t>(index)].time.flops += flops;
+  }
+  if (also_ != nullptr) also_->works_on(sizes, flops);
+}
+
 void StageTimer::restart() {
   require(open_.empty(), "a trace restarted inside a range");
   ranges_.clear();

@@ -22,6 +22,8 @@ struct StageTime {
   double begin_ms = 0, end_ms = 0;  // of its work on the stream: CUDA events on a GPU, the clock on the host
   double host_begin_ms = 0, host_end_ms = 0;  // of the thread that puts the work on the stream
   std::int64_t bytes = 0;                     // Trace::touches_bytes, of the ranges inside too
+  std::vector<std::int64_t> sizes = {};       // Trace::works_on
+  std::int64_t flops = 0;                     // the same, of the ranges inside too
   // What the pool has handed out when the range begins and when it ends, for the stream's work up to there;
   // -1: no pool is watched.
   std::int64_t memory_begin = -1, memory_end = -1;
@@ -41,6 +43,7 @@ class StageTimer final : public Trace {
   void begin(std::string_view name) override;
   void end() override;
   void touches_bytes(std::int64_t bytes) override;
+  void works_on(std::initializer_list<std::int64_t> sizes, std::int64_t flops) override;
 
   // Forgets all ranges; times count from now. Call it outside of ranges.
   void restart();

@@ -46,13 +46,14 @@ OpenedRun open_run(const TrainRequest& request, Communicator& comm) {
   // 5 The dataset and the task, for all that follows.
   auto data = open_data(request.options, checkpoint);
   // 6 The run fits the device, which a learner that exists has shown.
-  if (!learner) check_fits(request.options, *data, comm.size(), request.ranks_here);
+  const std::int64_t planned =
+      learner ? 0 : check_fits(request.options, *data, comm.size(), request.ranks_here);
   // 7 Tables and optimizers; their state; the ranks agree.
   auto session = std::make_unique<Session>(request, std::move(data), comm, checkpoint, std::move(learner));
   tell_idle(session->experiment().learner(), session->ranks());
   if (submission) submission->begin_training(submission_data_of(request.options, session->experiment()));
-  return {std::move(lock), std::move(checkpoint), std::move(changed), std::move(submission),
-          std::move(session)};
+  return {std::move(lock),       std::move(checkpoint), std::move(changed),
+          std::move(submission), std::move(session),    planned};
 }
 
 std::unique_ptr<SubmissionLog> continue_submission(const TrainRequest& request, const Session& session,

@@ -19,6 +19,7 @@ struct OpenedRun {
   std::vector<ConfigDifference> changed;
   std::unique_ptr<SubmissionLog> submission;  // of a new run with mlperf = true; else null
   std::unique_ptr<Session> session;
+  std::int64_t planned_memory = 0;  // bytes: check_fits() in start_plan.h; 0: not planned
 };
 OpenedRun open_run(const TrainRequest& request, Communicator& comm);
 

@@ -92,6 +92,7 @@ class Leader {
     if (facts.peak_flops)
       *facts.peak_flops *= session_.ranks();  // as the FLOPs of its lines are of all ranks
     facts.warm_start = session_.warm_start();
+    facts.planned_memory = opened_.planned_memory;
     return facts;
   }
 
