@@ -93,7 +93,7 @@ void check_columns(const Variable& x, const Variable& weight, const Variable& bi
 Variable with_silu(const Variable& y, const Tensor& activated, std::int64_t silu_from,
                    const Context& context) {
   if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
-  const Variable silu = Variable::constant(activated);
+  Variable silu = Variable::constant(activated);
   if (y.needs_gradient()) silu.recomputed_by([=] { return silu_of(y.value(), silu_from, context); });
   return silu;
 }
