@@ -142,8 +142,7 @@ TEST_F(AttentionDivisionTest, HasTheBitsOfOneRank) {
             const Group group{comm};
             AttentionShape shape = jagged.attention;
             shape.division = std::make_shared<AttentionDivision>(
-                AttentionDivision{group, divided_rows(of_queries, group, host_context()),
-                                  divided_rows(of_tokens, group, host_context())});
+                AttentionDivision{group, divided_rows(of_queries, group), divided_rows(of_tokens, group)});
             const auto mine = [&](const Tensor& x, bool has_queries) {
               return rows_of(x, has_queries ? of_queries : of_tokens, comm.rank());
             };

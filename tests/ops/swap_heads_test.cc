@@ -69,7 +69,7 @@ TEST_P(SwapHeads, AreThoseOfTheWholeAndGradientsGoBack) {
     const Tensor whole = random_tensor({std::ssize(c.rank_of_row), width}, DType::f32, 1),
                  d_whole = random_tensor(whole.shape(), DType::f32, 2);
     run(c, [&](const Group& group) {
-      const DividedRows rows = divided_rows(c.rank_of_row, group, host_context());
+      const DividedRows rows = divided_rows(c.rank_of_row, group);
       const SharedHeads heads{c.heads, kHeadDim, group};
       const ColumnRange h = heads.heads_of(group.rank());
       const ColumnRange my_columns{h.begin * kHeadDim, h.end * kHeadDim};
@@ -97,7 +97,7 @@ TEST_P(SwapHeads, AreThoseOfTheWholeAndGradientsGoBack) {
 TEST_P(SwapHeads, OfColumnsThroughSilu) {
   const SwapCase c{2, 2, {0, 1, 0}};
   run(c, [&](const Group& group) {
-    const DividedRows rows = divided_rows(c.rank_of_row, group, host_context());
+    const DividedRows rows = divided_rows(c.rank_of_row, group);
     const SharedHeads heads{c.heads, kHeadDim, group};
     const std::int64_t width = c.heads * kHeadDim;
     const Tensor start = random_tensor({rows.mine(), width}, DType::f64, 5),
@@ -126,7 +126,7 @@ TEST_P(SwapHeads, OfColumnsThroughSilu) {
 
 TEST_P(SwapHeads, RowsAndHeadsThatDoNotFitAreRefused) {
   run({2, 2, {0, 1}}, [](const Group& group) {
-    const DividedRows rows = divided_rows(std::vector<std::int32_t>{0, 1}, group, host_context());
+    const DividedRows rows = divided_rows(std::vector<std::int32_t>{0, 1}, group);
     Tape tape;
     const Variable x(Tensor::zeros({2, 2 * kHeadDim}, DType::f32));
     EXPECT_THROW(swap_to_heads(tape, x, rows, {2, kHeadDim, group}), InternalError);

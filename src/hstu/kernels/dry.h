@@ -157,6 +157,7 @@ void binary_cross_entropy_backward(const auto&, DryStream) {}
 void concat_columns(const auto&, DryStream) {}
 void concat_columns_backward(const auto&, DryStream) {}
 void convert(const auto&, DryStream) {}
+void copy_pieces(const auto&, DryStream) {}
 void copy_rows(const auto&, DryStream) {}
 void combine_moments(const auto&, DryStream) {}
 void gate(const auto&, DryStream) {}

@@ -112,8 +112,8 @@ StackTokens SharedSamples::tokens_of(const Samples& samples, const StackTokens& 
   StackTokens tokens = lists.tokens(like, type, context);
   ops::AttentionDivision all{.group = group_}, wanted{.group = group_};
   if (divides_heads_) {
-    all.tokens = wanted.tokens = all.queries = ops::divided_rows(of_tokens, group_, context);
-    wanted.queries = ops::divided_rows(of_wanted, group_, context);
+    all.tokens = wanted.tokens = all.queries = ops::divided_rows(of_tokens, group_);
+    wanted.queries = ops::divided_rows(of_wanted, group_);
   } else {
     const auto runs = [&](bool some) { return query_runs(samples, some, group_, like, type, context); };
     all.runs = runs(false), wanted.runs = like.wanted.rows.defined() ? runs(true) : all.runs;

@@ -15,11 +15,10 @@ std::int64_t offset_of(Bytes bytes, int rank) {
   return std::accumulate(bytes.begin(), bytes.begin() + rank, std::int64_t{0});
 }
 
-// Bytes for each rank (r) at their offsets in a tensor's memory; `skipped` has none.
-std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks, int skipped) {
+// Bytes for each rank (r) at their offsets in a tensor's memory.
+std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks) {
   std::vector<DeviceMessage> result;
   for (int r = 0; r < ranks; ++r) {
-    if (r == skipped) continue;
     if (bytes.empty())
       result.push_back({r, tensor.mutable_raw(), static_cast<std::int64_t>(tensor.bytes())});
     else
@@ -28,35 +27,20 @@ std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks, int s
   return result;
 }
 
-// skipped: a rank for which nothing is moved, or -1.
-void exchange(const Tensor& from, Bytes sent, const Tensor& to, Bytes received, const Group& group,
-              int skipped, const Context& context) {
-  if (context.memory->dry() != nullptr) return;
-  const std::vector<DeviceMessage> sends = messages(from, sent, group.size(), skipped),
-                                   receives = messages(to, received, group.size(), skipped);
-  if (group.device != nullptr) return group.device->exchange(sends, receives, context.stream);
+// Through the host: what the ranks have sent, by rank, in the order of `receives`.
+void receive(std::span<const std::byte> all, std::span<const DeviceMessage> receives,
+             const Context& context) {
+  for (const DeviceMessage& message : receives) {
+    require(message.bytes <= std::ssize(all), "an exchange of rows: {} bytes are too few", all.size());
+    copy_bytes(message.data, all.data(), static_cast<std::size_t>(message.bytes), context.stream);
+    all = all.subspan(static_cast<std::size_t>(message.bytes));
+  }
+  require(all.empty(), "an exchange of rows: {} bytes are too many", all.size());
+}
+
+void check_on_host(const Context& context) {
   require(context.device().is_host(), "an exchange on {} of ranks that compute on processors",
           context.device());
-  std::vector<std::byte> all;
-  if (sent.empty()) {
-    all = group.host.all_gather(std::span<const std::byte>(from.raw(), from.bytes()));
-  } else {
-    std::vector<std::byte> bytes;
-    std::vector<std::int64_t> counts(sent.size(), 0);
-    for (const DeviceMessage& message : sends) {
-      bytes.insert(bytes.end(), message.data, message.data + message.bytes);
-      counts[static_cast<std::size_t>(message.rank)] = message.bytes;
-    }
-    all = group.host.all_to_all(std::span<const std::byte>(bytes), std::span<const std::int64_t>(counts));
-  }
-  const std::byte* next = all.data();
-  for (const DeviceMessage& message : receives) {
-    require(message.bytes <= all.data() + all.size() - next, "an exchange of rows: {} bytes are too few",
-            all.size());
-    copy_bytes(message.data, next, static_cast<std::size_t>(message.bytes), context.stream);
-    next += message.bytes;
-  }
-  require(next == all.data() + all.size(), "an exchange of rows: {} bytes are too many", all.size());
 }
 
 }  // namespace
@@ -66,14 +50,29 @@ std::vector<std::int64_t> bytes_of_rows(std::vector<std::int64_t> rows, const Te
   return rows;
 }
 
-void exchange_bytes(const Tensor& from, Bytes sent, const Tensor& to, Bytes received, const Group& group,
-                    const Context& context) {
-  exchange(from, sent, to, received, group, -1, context);
+void exchange_messages(const std::vector<DeviceMessage>& sends, const std::vector<DeviceMessage>& receives,
+                       const Group& group, const Context& context) {
+  if (context.memory->dry() != nullptr) return;
+  if (group.device != nullptr) return group.device->exchange(sends, receives, context.stream);
+  check_on_host(context);
+  std::vector<std::byte> bytes;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size()), 0);
+  for (const DeviceMessage& message : sends) {
+    bytes.insert(bytes.end(), message.data, message.data + message.bytes);
+    counts[static_cast<std::size_t>(message.rank)] += message.bytes;
+  }
+  receive(group.host.all_to_all(std::span<const std::byte>(bytes), std::span<const std::int64_t>(counts)),
+          receives, context);
 }
 
-void exchange_bytes_of_others(const Tensor& from, Bytes sent, const Tensor& to, Bytes received,
-                              const Group& group, const Context& context) {
-  exchange(from, sent, to, received, group, group.rank(), context);
+void exchange_bytes(const Tensor& from, Bytes sent, const Tensor& to, Bytes received, const Group& group,
+                    const Context& context) {
+  if (context.memory->dry() != nullptr) return;
+  const std::vector<DeviceMessage> receives = messages(to, received, group.size());
+  if (group.device != nullptr || !sent.empty())
+    return exchange_messages(messages(from, sent, group.size()), receives, group, context);
+  check_on_host(context);
+  receive(group.host.all_gather(std::span<const std::byte>(from.raw(), from.bytes())), receives, context);
 }
 
 Stream ExchangeBeside::begin(const Group& group) {
@@ -93,7 +92,7 @@ ExchangeBeside::~ExchangeBeside() {
 }
 
 void ExchangeBeside::finish() {
-  if (std::exchange(is_under_way_, false)) context_.stream.wait(beside_);
+  if (std::exchange(is_under_way_, false)) context_.stream.wait(end_);
 }
 
 }  // namespace hstu::ops

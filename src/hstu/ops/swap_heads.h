@@ -13,20 +13,24 @@
 
 namespace hstu::ops {
 
+// Consecutive rows that one rank has.
+struct RowRun {
+  std::int32_t rank = 0;
+  std::int64_t first = 0, rows = 0;
+};
+
 // Rows of which every rank of a group has some, in their order. T: of all ranks; T_r: of this one.
 struct DividedRows {
   std::vector<std::int64_t> of_ranks;  // (ranks) rows of each; may be 0
-  // (T) i32, each the inverse of the other: row t is the from[t]-th of those of all ranks, rank after rank.
-  Tensor from, to;
-  Tensor own, own_places;  // (T_r) i32, i64: 0, 1, ..
+  std::vector<RowRun> runs;            // all T rows; a swap has a message for each
+  std::int64_t own = 0;                // T_r
 
-  std::int64_t all() const { return from.size(); }
-  std::int64_t mine() const { return own.size(); }
+  std::int64_t all() const { return runs.empty() ? 0 : runs.back().first + runs.back().rows; }
+  std::int64_t mine() const { return own; }
 };
 
-// rank_of_row: (T) the rank that has each row. The tensors are on the context's device.
-DividedRows divided_rows(std::span<const std::int32_t> rank_of_row, const Group& group,
-                         const Context& context);
+// rank_of_row: (T) the rank that has each row.
+DividedRows divided_rows(std::span<const std::int32_t> rank_of_row, const Group& group);
 
 // H heads of D columns, as the ranks of a group share them: in order, as evenly as can be.
 struct SharedHeads {
