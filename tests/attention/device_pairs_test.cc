@@ -60,14 +60,16 @@ class PairsTest {
     return r;
   }
 
-  PairsResult on_gpu() {
+  // `forward`: the kernel that is expected; `queries` has no backward pass.
+  PairsResult on_gpu(AttentionKernel forward = AttentionKernel::softmax) {
     const DeviceBytes q(as_type(host_.q)), k(as_type(host_.k)), v(as_type(host_.v)), d_o(as_type(host_.d_o)),
         past_k(as_type(past_k_)), past_v(as_type(past_v_)), offsets(host_.offsets()),
         query_offsets(host_.query_offsets()), contexts(host_.contexts()), targets(host_.targets()),
         scale(std::vector<float>(host_.scale().begin(), host_.scale().end())), pages(pages_),
         page_offsets(page_offsets_), lengths(lengths_), past_of(case_.past_of), names(row_names_);
     AttentionProblem p = problem();
-    p.kernels = AttentionChoice::plain;  // tensor cores compute some of these too
+    const bool has_backward = forward == AttentionKernel::softmax;
+    if (has_backward) p.kernels = AttentionChoice::plain;  // tensor cores compute some of these too
     p.type = std::is_same_v<T, float>    ? AttentionType::fp32
              : std::is_same_v<T, __half> ? AttentionType::fp16
                                          : AttentionType::bf16;
@@ -85,8 +87,10 @@ class PairsTest {
     }
     const AttentionDevice gpu = cuda::attention_device();
     const AttentionRoute route = choose_attention(p, gpu);
-    EXPECT_EQ(route.forward, AttentionKernel::softmax) << case_.name << ": " << route.why;
-    EXPECT_EQ(route.backward, AttentionKernel::softmax) << case_.name << ": " << route.why;
+    EXPECT_EQ(route.forward, forward) << case_.name << ": " << route.why;
+    if (has_backward) {
+      EXPECT_EQ(route.backward, AttentionKernel::softmax) << case_.name << ": " << route.why;
+    }
     const cuda::AttentionWorkspace needed = cuda::attention_workspace(p, route);
     const DeviceBytes workspace(std::max(needed.forward, needed.backward));
     const AttentionScratch scratch{workspace.as(), static_cast<std::int64_t>(workspace.bytes())};
@@ -98,12 +102,13 @@ class PairsTest {
     };
     const AttentionRows of_queries = host_.query_row_view(host_.q), of_tokens = host_.token_row_view(host_.k);
     attention_forward(p, gpu, at(of_queries, o), scratch);
-    attention_backward(p, gpu,
-                       {.d_o = at(of_queries, d_o),
-                        .dq = at(of_queries, dq),
-                        .dk = at(of_tokens, dk),
-                        .dv = at(of_tokens, dv)},
-                       scratch);
+    if (has_backward)
+      attention_backward(p, gpu,
+                         {.d_o = at(of_queries, d_o),
+                          .dq = at(of_queries, dq),
+                          .dk = at(of_tokens, dk),
+                          .dv = at(of_tokens, dv)},
+                         scratch);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << cudaGetErrorString(cudaGetLastError());
     return {read(o), read(dq), read(dk), read(dv)};
   }
@@ -165,6 +170,11 @@ void expect_pairs(const std::vector<double>& found, const std::vector<double>& e
   EXPECT_LE(std::sqrt(error), limit * std::sqrt(norm)) << what;
 }
 
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
 class AttentionByPairsOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -190,10 +200,7 @@ class AttentionByPairsOnGpu : public ::testing::Test {
         expect_pairs(found.dv, exact.dv, limit, what + "dv");
         const PairsResult again = test.on_gpu();
         for (const auto part : {&PairsResult::o, &PairsResult::dq, &PairsResult::dk, &PairsResult::dv})
-          EXPECT_TRUE(
-              std::equal((found.*part).begin(), (found.*part).end(), (again.*part).begin(),
-                         [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }))
-              << what << "two runs differ";
+          EXPECT_TRUE(same_bits(found.*part, again.*part)) << what << "two runs differ";
       }
     }
   }
@@ -235,6 +242,42 @@ TEST_F(AttentionByPairsOnGpu, CachedKeysInPages) {
                                       .dropout = 0.2,
                                       .past = past,
                                       .past_of = past_of});
+}
+
+// Few samples, whose keys several blocks share out, and many.
+TEST_F(AttentionByPairsOnGpu, TilesOfQueries) {
+  if (cuda::attention_device().major != 9) GTEST_SKIP() << "no Hopper here";
+  const std::vector<int> past{50, 0, 700, 64};
+  const std::vector<PairsCase> cases{
+      {.name = "one past", .shape = {.lengths = {101}, .targets = {100}}, .past = past, .past_of = {2}},
+      {.name = "pasts, few queries",
+       .shape = {.lengths = {30, 200, 1, 33, 3, 70},
+                 .queries = {30, 17, 1, 2, 0, 70},
+                 .targets = {5, 40, 1, 30, 3, 0},
+                 .heads = 3},
+       .past = past,
+       .past_of = {2, -1, 0, 0, 1, 3}},
+      {.name = "pasts, many",
+       .shape = {.lengths = std::vector<int>(70, 90), .targets = std::vector<int>(70, 81)},
+       .past = past,
+       .past_of = std::vector<std::int32_t>(70, 0)},
+      {.name = "a long sample", .shape = {.lengths = {900}, .queries = {600}, .targets = {600}}},
+      {.name = "windows and contexts",
+       .shape = {.lengths = {300, 5, 170},
+                 .queries = {150, 5, 100},
+                 .contexts = {70, 0, 10},
+                 .targets = {100, 5, 20},
+                 .mask = {.left = 40, .right = 3, .target_group = 4}}}};
+  for (PairsCase c : cases) {
+    for (const int head_dim : {64, 128, 256}) {
+      c.shape.head_dim = head_dim, c.shape.gap = 8;
+      const std::string what = fmt::format("{}, head size {}", c.name, head_dim);
+      PairsTest<__nv_bfloat16> test(c, ScoreFunction::silu);
+      const PairsResult found = test.on_gpu(AttentionKernel::queries);
+      expect_pairs(found.o, test.exact().o, 1.0 / 128, what);
+      EXPECT_TRUE(same_bits(found.o, test.on_gpu(AttentionKernel::queries).o)) << what << ": two runs differ";
+    }
+  }
 }
 
 TEST_F(AttentionByPairsOnGpu, DropoutOfWeights) {

@@ -260,7 +260,7 @@ TEST(AttentionRoute, ABiasTooLargeForAGpuIsRefused) {
 // A problem with cached keys, of which the pointers are read by nothing.
 CachedKeys any_past() {
   static const std::int64_t offsets[2] = {};
-  static const std::int32_t pages[1] = {};
+  alignas(16) static const std::int32_t pages[1] = {};
   return {.k = pages,
           .v = pages,
           .page_tokens = 1,
@@ -356,10 +356,29 @@ TEST(AttentionRoute, StableRowsAreComputedOneByOneOnEveryGpu) {
   }
 }
 
+TEST(AttentionRoute, ManyQueriesAndCachedKeysGoToTilesOfQueriesOnHopper) {
+  const std::vector<std::int64_t> query_offsets{0, 16, 32, 48, 64};
+  AttentionProblem p = routed_problem();
+  p.query_offsets = query_offsets.data(), p.queries = 64;
+  EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::queries);
+  EXPECT_EQ(choose_attention(p, kHopper).backward, AttentionKernel::few_queries);
+  EXPECT_EQ(choose_attention(p, kAmpere).forward, AttentionKernel::few_queries);
+  p.queries = 63;
+  EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::few_queries);
+  AttentionProblem cached = routed_problem();
+  cached.past = any_past();
+  EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::queries);
+  EXPECT_EQ(choose_attention(cached, kHopper).backward, AttentionKernel::softmax);
+  EXPECT_EQ(choose_attention(cached, kAmpere).forward, AttentionKernel::softmax);
+  cached.mask.left = 100;
+  EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::softmax);
+}
+
 TEST(AttentionRoute, EveryKernelHasARowOfWhatItSupports) {
   for (const AttentionKernel kernel :
        {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma, AttentionKernel::few_queries,
-        AttentionKernel::plain, AttentionKernel::softmax, AttentionKernel::single_rows})
+        AttentionKernel::plain, AttentionKernel::softmax, AttentionKernel::single_rows,
+        AttentionKernel::queries})
     EXPECT_EQ(missing_support(AttentionProblem(), kernel), "");
 }
 

@@ -51,6 +51,21 @@ std::string not_for_few_queries(const AttentionProblem& p) {
   return "";
 }
 
+// Whether the kernels of queries (few_queries/queries.h) compute the forward pass: in place of those pair by
+// pair, or of those for few queries where the queries of a sample fill tiles.
+bool has_tiles_of_queries(const AttentionProblem& p, const AttentionDevice& device) {
+  constexpr std::int64_t kFrom = 16;  // queries of a sample, on average
+  const bool fits = device.major == 9 && p.type == AttentionType::bf16 && p.score == ScoreFunction::silu &&
+                    (p.head_dim == 64 || p.head_dim == 128 || p.head_dim == 256) && !p.bias.any() &&
+                    p.dropout.rate == 0 && p.mask.hidden_period == 0 && p.query_first == nullptr &&
+                    is_aligned(p.q) && is_aligned(p.k) && is_aligned(p.v);
+  if (!fits) return false;
+  if (!p.past.any()) return p.query_offsets != nullptr && p.queries >= kFrom * p.samples;
+  return p.mask.left < 0 && p.mask.right == 0 && p.contexts == nullptr &&
+         is_aligned({p.past.k, p.past.row_stride, p.past.head_stride}) &&
+         is_aligned({p.past.v, p.past.row_stride, p.past.head_stride});
+}
+
 // The same for the kernels for Hopper and for mma.sync, given that not_for_tensor_cores is "".
 std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device) {
   if (device.major != 9)
@@ -170,7 +185,8 @@ constexpr KernelSupport kSupport[] = {
     {.kernel = AttentionKernel::few_queries},
     {.kernel = AttentionKernel::plain, .bias = true},
     {.kernel = AttentionKernel::softmax, .softmax = true, .past = true, .hidden_keys = true, .dropout = true},
-    {.kernel = AttentionKernel::single_rows, .row_stable = true}};
+    {.kernel = AttentionKernel::single_rows, .row_stable = true},
+    {.kernel = AttentionKernel::queries, .past = true}};
 
 }  // namespace
 
@@ -209,6 +225,12 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
   }
   check_attention_on_gpu(p);
   AttentionRoute route = route_on_gpu(p, device);
+  const bool is_of_few = route.forward == AttentionKernel::few_queries ||
+                         (route.forward == AttentionKernel::softmax && p.past.any());
+  if (is_of_few && p.kernels == AttentionChoice::automatic && has_tiles_of_queries(p, device)) {
+    route.forward = AttentionKernel::queries;
+    route.why += ", forward on tensor cores: tiles of queries";
+  }
   if (p.row_stable) {
     route.forward = AttentionKernel::single_rows;
     route.forward_cluster = 1;
@@ -253,6 +275,8 @@ std::string to_string(AttentionKernel kernel) {
       return "softmax";
     case AttentionKernel::single_rows:
       return "single_rows";
+    case AttentionKernel::queries:
+      return "queries";
   }
   return "unknown";
 }

@@ -26,6 +26,7 @@ enum class AttentionKernel {
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
   softmax,  // the same pair by pair: hidden keys, cached keys, dropout of the weights, other softmax scores
   single_rows,  // the same, forward alone, a row by itself: row_stable
+  queries,      // forward alone, wgmma: many queries that are the last tokens of samples, and cached keys
 };
 
 // What a kernel computes beside sums of SiLU over a mask of intervals.

@@ -2,6 +2,7 @@
 #include "hstu/attention/cuda/bias.h"
 #include "hstu/attention/cuda/launch_tensor_cores.h"
 #include "hstu/attention/few_queries/few_queries.h"
+#include "hstu/attention/few_queries/queries.h"
 #include "hstu/attention/hopper/launch.h"
 #include "hstu/attention/mma/launch.h"
 #include "hstu/attention/plain/plain.h"
@@ -110,6 +111,8 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
     mma_forward(p, o, bias, scratch.data, stream);
   else if (route.forward == AttentionKernel::few_queries)
     few_queries_forward(p, o, stream);
+  else if (route.forward == AttentionKernel::queries)
+    queries_forward(p, o, stream);
   else if (route.forward == AttentionKernel::softmax)
     softmax_forward(p, o, stream);
   else if (route.forward == AttentionKernel::single_rows)
