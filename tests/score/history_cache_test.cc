@@ -7,14 +7,15 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/random.h"
+#include "hstu/device/device.h"
 #include "hstu/score/request_queue.h"
 #include "score/score_fixture.h"
 
 namespace hstu::testing {
 namespace {
 
-// Bytes of 32 tokens: keys and values of 8 floats in 2 layers, and a time.
-constexpr std::int64_t kPage = 32 * (2 * 2 * 8 * 4 + 8);
+// Bytes of 32 tokens: keys and values of 8 floats in 2 layers.
+constexpr std::int64_t kPage = 32 * 2 * 2 * 8 * 4;
 
 struct CachedForm {
   std::string name;
@@ -169,6 +170,114 @@ TEST_F(SmallCache, AnswersManyThreadsAsOne) {
   for (std::size_t t = 0; t < requests.size(); ++t)
     for (std::size_t i = 0; i < requests[t].size(); ++i)
       ASSERT_EQ(found[t][i].scores, expected[t][i].scores) << t << " " << i;
+  EXPECT_GT(queue.counts().cache.known_events, 0);
+}
+
+// Requests of changing histories to a scorer on a GPU with a cache beside one without it, and the CPU form.
+class CachedHistoriesOnGpu : public Score {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU";
+    options_.data.options.history_length = 40;
+    options_.training.batch_size = 8;
+  }
+  // `limit`: of the difference of two scores. Ten pages of 32 tokens, for six users with up to 40 events.
+  HistoryCacheCounts expect_same_scores(std::int64_t page, std::int64_t behind, double limit) {
+    train_and_export();
+    const auto host = open(), plain = open(0, "cuda"), cached = open(10 * page, "cuda", behind);
+    EXPECT_NE(cached->cache(), nullptr);
+    if (cached->cache() == nullptr) return {};
+    ChangingHistories histories(5);
+    for (int batch = 0; batch < 60; ++batch) {
+      std::vector<ScoreRequest> requests;
+      for (int i = 0; i < 1 + batch % 4; ++i)
+        requests.push_back(histories.next(plain->ranks(), plain->form().columns()));
+      const std::vector<ScoreAnswer> exact = answers_of(*host, requests),
+                                     expected = answers_of(*plain, requests),
+                                     found = answers_of(*cached, requests);
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_EQ(found[i].scores.size(), expected[i].scores.size());
+        for (std::size_t s = 0; s < found[i].scores.size(); ++s) {
+          EXPECT_NEAR(found[i].scores[s], expected[i].scores[s], limit) << "batch " << batch;
+          EXPECT_NEAR(found[i].scores[s], exact[i].scores[s], limit) << "batch " << batch;
+        }
+      }
+    }
+    const HistoryCacheCounts counts = cached->cache()->counts();
+    EXPECT_GT(counts.known_events, 0);
+    EXPECT_LE(counts.bytes, counts.limit);
+    EXPECT_LE(counts.behind_bytes, counts.behind_limit);
+    return counts;
+  }
+};
+
+TEST_F(CachedHistoriesOnGpu, AreThoseOfNoCacheInFp32) {
+  use_ranking(200, {"positive"}).candidates = 3;
+  EXPECT_GT(expect_same_scores(kPage, 0, 2e-5).evicted, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, ComeBackFromTheHost) {
+  use_ranking(200, {"positive"});
+  const HistoryCacheCounts counts = expect_same_scores(kPage, 100 * kPage, 2e-5);
+  EXPECT_GT(counts.fetched_events, 0);
+  EXPECT_EQ(counts.evicted, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, LeaveTheHostToo) {
+  use_ranking(200, {"positive"}).actions = false;
+  const HistoryCacheCounts counts = expect_same_scores(kPage / 2, 3 * kPage, 2e-5);
+  EXPECT_GT(counts.fetched_events, 0);
+  EXPECT_GT(counts.evicted, 0);
+}
+
+// Heads that have tiles of queries. 2 layers of keys and values of 64 columns.
+TEST_F(CachedHistoriesOnGpu, AreThoseOfNoCacheInBf16) {
+  RankingGrConfig& model = use_ranking(200, {"positive"});
+  model.embedding_dim = model.dim = 64, model.heads = 1, model.head_dim = 64, model.candidates = 3;
+  options_.precision = Precision::bf16;
+  constexpr std::int64_t kWide = 32 * 2 * 2 * 64 * 2;
+  EXPECT_GT(expect_same_scores(kWide, 4 * kWide, 4e-3).fetched_events, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, OfRetrieval) {
+  use_retrieval(SequencePreset::nvidia);
+  EXPECT_GT(expect_same_scores(kPage, 0, 2e-5).evicted, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, OfSoftmaxBlocks) {
+  use_retrieval(SequencePreset::sasrec);
+  EXPECT_GT(expect_same_scores(kPage, 4 * kPage, 2e-5).fetched_events, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, AreNoneWithARelativeBias) {
+  use_retrieval(SequencePreset::meta);
+  train_and_export();
+  EXPECT_EQ(open(1 << 20, "cuda")->cache(), nullptr);
+}
+
+TEST_F(CachedHistoriesOnGpu, AnswerManyThreads) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  const auto plain = open(0, "cuda");
+  std::vector<std::vector<ScoreRequest>> requests(6);
+  std::vector<std::vector<ScoreAnswer>> expected, found(requests.size());
+  for (std::size_t t = 0; t < requests.size(); ++t) {
+    ChangingHistories histories(t % 3);
+    for (int i = 0; i < 30; ++i) requests[t].push_back(histories.next(true, plain->form().columns()));
+    expected.push_back(answers_of(*plain, requests[t]));
+  }
+  RequestQueue queue(open(8 * kPage, "cuda", 8 * kPage), {.most = 16});
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < requests.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (const ScoreRequest& request : requests[t])
+        found[t].push_back(std::move(queue.answer({request}).front()));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t t = 0; t < requests.size(); ++t)
+    for (std::size_t i = 0; i < requests[t].size(); ++i)
+      for (std::size_t s = 0; s < expected[t][i].scores.size(); ++s)
+        ASSERT_NEAR(found[t][i].scores.at(s), expected[t][i].scores[s], 2e-5) << t << " " << i;
   EXPECT_GT(queue.counts().cache.known_events, 0);
 }
 

@@ -36,9 +36,10 @@ class Score : public Predict {
     options_.evaluation.holdout.split = LastSplit::paper;
     return model;
   }
-  std::unique_ptr<RequestScorer> open(std::int64_t cache_bytes = 0) const {
-    return std::make_unique<RequestScorer>(
-        RequestScorerOptions{.model = folder_ / "export", .device = "host", .cache_bytes = cache_bytes});
+  std::unique_ptr<RequestScorer> open(std::int64_t cache_bytes = 0, const std::string& device = "host",
+                                      std::int64_t behind = 0) const {
+    return std::make_unique<RequestScorer>(RequestScorerOptions{
+        .model = folder_ / "export", .device = device, .cache_bytes = cache_bytes, .cache_behind = behind});
   }
   // The dataset's events of a user, the last one first.
   RequestEvents events_of(std::int64_t user) const {

@@ -191,7 +191,9 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
 std::vector<HistoryEvent> SampleBuilder::history_of(const Candidate& candidate,
                                                     SampleScratch& scratch) const {
   std::vector<HistoryEvent> events;
-  for (const std::int64_t p : scratch.gatherer.gather(candidate.before)) {
+  const auto history = scratch.gatherer.gather(candidate.before);
+  events.reserve(history.size());
+  for (const std::int64_t p : history) {
     const auto bits =
         static_cast<std::uint8_t>(dataset_.action()[static_cast<std::size_t>(p)] & ~kRankableBit);
     events.push_back(

@@ -39,6 +39,10 @@ void add_model_options(CLI::App& command, ServeOptions& o) {
                   "memory for keys and values of histories that stay between requests; default: none")
       ->transform(size_between(0, kMostBytes));
   command
+      .add_option("--history-cache-behind", o.model.cache_behind,
+                  "on a GPU: host memory for histories that leave the GPU's; default: none")
+      ->transform(size_between(0, kMostBytes));
+  command
       .add_option("--batch-size", o.model.batch_size, "samples of a pass; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command

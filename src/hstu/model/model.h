@@ -24,6 +24,7 @@ struct KeptTokens {
   std::int64_t contexts = 0;     // tokens before the first event
   std::int64_t of_event = 1;     // tokens
   std::int64_t last_events = 0;  // so many of the last events of a history are computed in every pass
+  bool bias = false;             // attention has a relative bias, and may read the times of keys
 };
 
 class Model {

@@ -74,6 +74,7 @@ class SequenceEncoder {
     return config_.blocks == SequenceBlocks::hstu ? config_.hstu.layer.heads * config_.hstu.layer.head_dim
                                                   : config_.sasrec.dim;
   }
+  bool has_bias() const { return config_.blocks == SequenceBlocks::hstu && config_.hstu.layer.bias.any(); }
   // Whether the batches need query_time and key_time.
   bool needs_times() const {
     return config_.blocks == SequenceBlocks::hstu && config_.hstu.layer.bias.time_buckets > 0;

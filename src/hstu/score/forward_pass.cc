@@ -7,7 +7,6 @@
 #include "hstu/device/pinned_memory.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/experiment/device_choice.h"
-#include "hstu/step/outputs.h"
 
 namespace hstu {
 
@@ -30,10 +29,14 @@ ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint
   load_model(checkpoint, learner_);
 }
 
-bool ForwardPass::keep_histories(std::int64_t bytes) {
+bool ForwardPass::keep_histories(const HistoryCache::Limits& limits) {
+  const Context& compute = learner_.compute;
+  const bool on_host = compute.device().is_host();
   const KeptTokens kept = learner_.model->kept_tokens();
-  if (kept.layers == 0 || !samples_.shares_contexts() || !learner_.compute.device().is_host()) return false;
-  cache_.emplace(kept, DType::f32, bytes);
+  if (kept.layers == 0 || !samples_.shares_contexts()) return false;
+  if (!on_host && (kept.bias || compute.row_stable)) return false;
+  const bool half = !on_host && learner_.options.precision == Precision::bf16;
+  cache_.emplace(kept, half ? DType::bf16 : DType::f32, limits, compute);
   return true;
 }
 
@@ -45,7 +48,8 @@ Tensor ForwardPass::outputs(std::span<const Candidate> candidates) {
   batch_.supervised = batch_.samples;
   if (batch_.tokens == 0) return {};
   batch_.copy_to(learner_.compute);
-  Tensor outputs = outputs_of(learner_, batch_);
+  if (cache_) batch_.history_keys = &cache_->keys(batch_);
+  Tensor outputs = passes_.outputs(learner_, batch_);
   if (cache_) cache_->commit();
   return outputs;
 }
@@ -67,7 +71,7 @@ void ForwardPass::build_unknown(std::span<const Candidate> candidates) {
   std::vector<Candidate> shortened(candidates.begin(), candidates.end());
   for (std::size_t b = 0; b < shortened.size(); ++b) shortened[b].known = known[b];
   build(shortened);
-  batch_.history_keys = &cache_->keys(batch_.values<std::int64_t>(kTokenOffsetsColumn));
+  cache_->add_columns(batch_);
 }
 
 }  // namespace hstu

@@ -10,6 +10,7 @@
 #include "hstu/dataset/dataset.h"
 #include "hstu/experiment/learner.h"
 #include "hstu/score/history_cache.h"
+#include "hstu/score/replayed_passes.h"
 #include "hstu/task/task.h"
 
 namespace hstu {
@@ -22,14 +23,15 @@ class ForwardPass {
   ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task,
               bool row_stable = false);
 
-  // From now on keys of histories are kept between batches, in at most `bytes`. Changes no bit of any output.
-  // False where the model or the device can keep none, and where contexts are made of the item.
-  bool keep_histories(std::int64_t bytes);
+  // From now on keys of histories are kept between batches. Changes no bit of any output on the host; on a
+  // GPU sums are divided differently. False where the model can keep none, where contexts are made of the
+  // item, and on a GPU with a relative bias or row_stable.
+  bool keep_histories(const HistoryCache::Limits& limits);
   // Null: none are kept.
   const HistoryCache* cache() const { return cache_ ? &*cache_ : nullptr; }
 
   // The model's outputs for the samples of the candidates, which the learner's stream computes; undefined if
-  // they have no token.
+  // they have no token. Valid until the next call.
   Tensor outputs(std::span<const Candidate> candidates);
   // Of the latest call.
   const Batch& batch() const { return batch_; }
@@ -48,6 +50,7 @@ class ForwardPass {
   SampleBuilder samples_;
   Learner learner_;
   std::optional<HistoryCache> cache_;
+  ReplayedPasses passes_;
   // Reused from batch to batch.
   SampleScratch sample_scratch_;
   Samples built_;

@@ -1,10 +1,12 @@
 #include "hstu/score/history_cache.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/batching/features.h"
+#include "hstu/device/pinned_memory.h"
 
 namespace hstu {
 namespace {
@@ -23,24 +25,56 @@ std::uint64_t key_of(const HistoryCache::History& history) {
   return hash_keys(values);
 }
 
+// Descending: the last one is the first that is taken.
+std::vector<std::int32_t> numbered(std::int64_t pages) {
+  std::vector<std::int32_t> numbers;
+  for (std::int64_t page = pages; page-- > 0;) numbers.push_back(static_cast<std::int32_t>(page));
+  return numbers;
+}
+
+constexpr std::string_view kPageOffsets = "past.page_offsets", kLengths = "past.lengths", kPastOf = "past.of",
+                           kTokens = "kept.tokens", kSlots = "kept.slots";
+
+template <typename T>
+void add_list(Batch& batch, std::string_view name, const std::vector<T>& values) {
+  if (!values.empty()) std::ranges::copy(values, batch.add<T>(name, {std::ssize(values)}).begin());
+}
+
 }  // namespace
 
-HistoryCache::HistoryCache(const KeptTokens& kept, DType type, std::int64_t bytes)
+HistoryCache::HistoryCache(const KeptTokens& kept, DType type, const Limits& limits, const Context& compute)
     : kept_(kept),
-      page_bytes_(kPageTokens * (2 * kept.layers * kept.width * static_cast<std::int64_t>(size_of(type)) +
-                                 static_cast<std::int64_t>(sizeof(std::int64_t)))) {
+      compute_(compute),
+      page_rows_(kPageTokens * 2 * kept.layers),
+      page_bytes_(page_rows_ * (kept.width * static_cast<std::int64_t>(size_of(type)) +
+                                (kept.bias ? static_cast<std::int64_t>(sizeof(std::int64_t)) : 0))) {
   require(kept.layers > 0, "a cache of histories for a model that keeps none");
-  const std::int64_t pages = std::min<std::int64_t>(bytes / page_bytes_, std::int64_t{1} << 31);
+  const std::int64_t most = (std::int64_t{1} << 31) / (2 * kept.layers) - 1,  // pages are numbered by 32 bits
+      pages = std::min(limits.bytes / page_bytes_, most);
   if (pages < 1)
-    fail_usage("the cache of histories: {} bytes are too few: it needs {} for {} tokens of this model", bytes,
-               page_bytes_, kPageTokens);
-  const std::int64_t slots = pages * kPageTokens;
-  for (std::int64_t i = 0; i < kept.layers; ++i)
-    keys_.layers.push_back(
-        {Tensor::empty({slots, kept.width}, type), Tensor::empty({slots, kept.width}, type)});
-  time_ = Tensor::empty({slots}, DType::i64);
-  for (std::int64_t page = pages; page-- > 0;) free_pages_.push_back(static_cast<std::int32_t>(page));
+    fail_usage("the cache of histories: {} bytes are too few: it needs {} for {} tokens of this model",
+               limits.bytes, page_bytes_, kPageTokens);
+  const std::int64_t rows = pages * page_rows_;
+  memory_ = Tensor::empty({rows, kept.width}, type, compute);
+  for (std::int64_t i = 0; i < kept.layers; ++i) {
+    const std::int64_t first = 2 * i * kPageTokens;
+    keys_.layers.push_back({memory_.row_range(first, rows), memory_.row_range(first + kPageTokens, rows)});
+  }
+  if (kept.bias) time_ = Tensor::empty({rows}, DType::i64, compute);
+  near_ = {memory_.mutable_raw(), numbered(pages), {}};
   counts_.limit = pages * page_bytes_;
+  if (compute.device().is_host() || limits.behind < page_bytes_) return;
+  const std::int64_t behind = std::min(limits.behind / page_bytes_, most);
+  counts_.behind_limit = behind * page_bytes_;
+  std::pmr::memory_resource* const from = transfer_memory(compute.device());
+  const auto bytes = static_cast<std::size_t>(counts_.behind_limit);
+  memory_behind_ = {static_cast<std::byte*>(from->allocate(bytes)),
+                    [from, bytes](std::byte* data) { from->deallocate(data, bytes); }};
+  behind_ = {memory_behind_.get(), numbered(behind), {}};
+}
+
+HistoryCache::~HistoryCache() {
+  if (memory_behind_ != nullptr) compute_.stream.synchronize();  // copies
 }
 
 std::vector<std::int64_t> HistoryCache::begin(std::vector<History> histories) {
@@ -66,12 +100,12 @@ HistoryCache::Entry* HistoryCache::entry_of(const Use& use) {
   if (is_new) {
     entry.history.user = use.history.user;
     entry.history.contexts = use.history.contexts;
-    entry.age = ages_.insert(ages_.end(), use.key);
+    entry.age = near_.ages.insert(near_.ages.end(), use.key);
     ++counts_.histories;
   } else if (entry.history.user != use.history.user || entry.history.contexts != use.history.contexts) {
     return nullptr;
   }
-  ages_.splice(ages_.end(), ages_, entry.age);
+  move_age(use.key, entry, pages_of(entry));
   return &entry;
 }
 
@@ -89,6 +123,11 @@ void HistoryCache::find(Use& use) {
     return;
   }
   entry.batch = batch_;
+  if (entry.is_behind) {
+    fetch(use.key, entry);
+    use.known = std::min(use.known, std::ssize(entry.history.events));
+    counts_.fetched_events += use.known;
+  }
   entry.reused = use.known;
   use.kept = most;
   reserve(use);
@@ -100,48 +139,110 @@ void HistoryCache::reserve(Use& use) {
   while (std::ssize(entry.pages) * kPageTokens < tokens_of(use.kept))
     if (!take_page(entry)) break;
   const std::int64_t room = std::ssize(entry.pages) * kPageTokens;
-  if (room < tokens_of(use.kept)) use.kept = std::max(use.known, (room - kept_.contexts) / kept_.of_event);
+  if (room < tokens_of(use.kept)) use.kept = std::max(use.known, known_events_of(std::ssize(entry.pages)));
 }
 
-// Pages of histories that this batch uses are not taken.
 bool HistoryCache::take_page(Entry& entry) {
-  while (free_pages_.empty()) {
-    const auto oldest = std::find_if(ages_.begin(), ages_.end(),
-                                     [&](std::uint64_t key) { return entries_.at(key).batch != batch_; });
-    if (oldest == ages_.end()) return false;
-    ++counts_.evicted;
-    forget(*oldest);
-  }
-  entry.pages.push_back(free_pages_.back());
-  free_pages_.pop_back();
+  if (near_.free.empty() && !make_room(near_)) return false;
+  entry.pages.push_back(near_.free.back());
+  near_.free.pop_back();
   counts_.bytes += page_bytes_;
   return true;
 }
 
+// Frees pages of the least recently used history of those that this batch does not use.
+bool HistoryCache::make_room(Pages& pages) {
+  while (true) {
+    const auto oldest =
+        std::ranges::find_if(pages.ages, [&](std::uint64_t key) { return entries_.at(key).batch != batch_; });
+    if (oldest == pages.ages.end()) return false;
+    Entry& entry = entries_.at(*oldest);
+    const bool has_pages = !entry.pages.empty();
+    if (has_pages && &pages == &near_ && put_behind(*oldest, entry)) return true;
+    counts_.evicted += has_pages ? 1 : 0;
+    forget(*oldest);
+    if (has_pages) return true;
+  }
+}
+
+// Copies are on the stream of the passes: pages that are free on the host may be written by what follows.
+void HistoryCache::copy_page(Pages& to, std::int32_t page, const Pages& from, std::int32_t other) const {
+  copy_bytes(to.data + page * page_bytes_, from.data + other * page_bytes_,
+             static_cast<std::size_t>(page_bytes_), compute_.stream);
+}
+
+void HistoryCache::move_age(std::uint64_t key, Entry& entry, Pages& to) {
+  pages_of(entry).ages.erase(entry.age);
+  entry.age = to.ages.insert(to.ages.end(), key);
+}
+
+// False: there is no room.
+bool HistoryCache::put_behind(std::uint64_t key, Entry& entry) {
+  const std::int64_t needed = std::ssize(entry.pages);
+  if (needed * page_bytes_ > counts_.behind_limit) return false;
+  while (std::ssize(behind_.free) < needed)
+    if (!make_room(behind_)) return false;
+  for (std::int32_t& page : entry.pages) {
+    const std::int32_t to = behind_.free.back();
+    behind_.free.pop_back();
+    copy_page(behind_, to, near_, page);
+    near_.free.push_back(std::exchange(page, to));
+  }
+  move_age(key, entry, behind_);
+  entry.is_behind = true;
+  counts_.bytes -= needed * page_bytes_, counts_.behind_bytes += needed * page_bytes_;
+  return true;
+}
+
+// Brings the keys back, as far as there are pages.
+void HistoryCache::fetch(std::uint64_t key, Entry& entry) {
+  const std::vector<std::int32_t> from = std::exchange(entry.pages, {});
+  move_age(key, entry, near_);
+  entry.is_behind = false;
+  for (const std::int32_t page : from) {
+    if (!take_page(entry)) break;
+    copy_page(near_, entry.pages.back(), behind_, page);
+  }
+  behind_.free.insert(behind_.free.end(), from.begin(), from.end());
+  counts_.behind_bytes -= std::ssize(from) * page_bytes_;
+  const std::int64_t events = known_events_of(std::ssize(entry.pages));
+  if (events < std::ssize(entry.history.events))
+    entry.history.events.resize(static_cast<std::size_t>(events));
+}
+
 void HistoryCache::forget(std::uint64_t key) {
   const auto found = entries_.find(key);
-  free_pages_.insert(free_pages_.end(), found->second.pages.begin(), found->second.pages.end());
-  counts_.bytes -= std::ssize(found->second.pages) * page_bytes_;
+  Entry& entry = found->second;
+  Pages& pages = pages_of(entry);
+  pages.free.insert(pages.free.end(), entry.pages.begin(), entry.pages.end());
+  (entry.is_behind ? counts_.behind_bytes : counts_.bytes) -= std::ssize(entry.pages) * page_bytes_;
   --counts_.histories;
-  ages_.erase(found->second.age);
+  pages.ages.erase(entry.age);
   entries_.erase(found);
 }
 
-std::int64_t HistoryCache::slot_of(const Entry& entry, std::int64_t token) const {
-  return entry.pages[static_cast<std::size_t>(token / kPageTokens)] * kPageTokens + token % kPageTokens;
+// Events whose tokens fit into so many pages.
+std::int64_t HistoryCache::known_events_of(std::int64_t pages) const {
+  return std::max<std::int64_t>(0, (pages * kPageTokens - kept_.contexts) / kept_.of_event);
 }
 
-const HistoryKeys& HistoryCache::keys(std::span<const std::int64_t> token_offsets) {
+std::int64_t HistoryCache::slot_of(const Entry& entry, std::int64_t token) const {
+  return entry.pages[static_cast<std::size_t>(token / kPageTokens)] * page_rows_ + token % kPageTokens;
+}
+
+void HistoryCache::add_columns(Batch& batch) {
   std::vector<std::int32_t> pages, past_of, tokens;
   std::vector<std::int64_t> page_offsets{0}, lengths, slots;
-  auto* const time = time_.mutable_data<std::int64_t>();
+  const auto token_offsets = batch.values<std::int64_t>(kTokenOffsetsColumn);
+  auto* const time = time_.defined() ? time_.mutable_data<std::int64_t>() : nullptr;
   for (std::size_t b = 0; b < uses_.size(); ++b) {
     const Use& use = uses_[b];
     const std::int64_t known = tokens_of(use.known);
     past_of.push_back(known > 0 ? static_cast<std::int32_t>(lengths.size()) : -1);
     if (known > 0) {
-      const auto& of_entry = use.entry->pages;
-      pages.insert(pages.end(), of_entry.begin(), of_entry.begin() + (known + kPageTokens - 1) / kPageTokens);
+      // Counted in pages of one layer's keys.
+      for (std::int64_t page = 0; page * kPageTokens < known; ++page)
+        pages.push_back(static_cast<std::int32_t>(slot_of(*use.entry, page * kPageTokens) / kPageTokens));
       page_offsets.push_back(std::ssize(pages));
       lengths.push_back(known);
     }
@@ -149,21 +250,33 @@ const HistoryKeys& HistoryCache::keys(std::span<const std::int64_t> token_offset
       tokens.push_back(static_cast<std::int32_t>(token_offsets[b] + t - known));
       slots.push_back(slot_of(*use.entry, t));
       const std::int64_t event = (t - kept_.contexts) / kept_.of_event;
-      time[slots.back()] = t < kept_.contexts ? 0 : use.history.events[static_cast<std::size_t>(event)].time;
+      if (time != nullptr)
+        time[slots.back()] =
+            t < kept_.contexts ? 0 : use.history.events[static_cast<std::size_t>(event)].time;
     }
   }
+  add_list(batch, kTokens, tokens);
+  add_list(batch, kSlots, slots);
+  if (!lengths.empty()) {
+    add_list(batch, kPageOffsets, page_offsets);
+    add_list(batch, kLengths, lengths);
+    add_list(batch, kPastOf, past_of);
+    add_list(batch, kPastPagesColumn, pages);
+  }
+}
+
+const HistoryKeys& HistoryCache::keys(const Batch& batch) {
   keys_.past = {}, keys_.tokens = {}, keys_.slots = {};
-  const auto list = [](const auto& values) { return Tensor::from({std::ssize(values)}, values); };
-  if (!lengths.empty())
+  if (batch.has(kPastPagesColumn))
     keys_.past = {.k = {},
                   .v = {},
                   .page_tokens = kPageTokens,
-                  .pages = list(pages),
-                  .page_offsets = list(page_offsets),
-                  .lengths = list(lengths),
-                  .past_of = list(past_of),
+                  .pages = batch.tensor(kPastPagesColumn),
+                  .page_offsets = batch.tensor(kPageOffsets),
+                  .lengths = batch.tensor(kLengths),
+                  .past_of = batch.tensor(kPastOf),
                   .time = time_};
-  if (!tokens.empty()) keys_.tokens = list(tokens), keys_.slots = list(slots);
+  if (batch.has(kTokens)) keys_.tokens = batch.tensor(kTokens), keys_.slots = batch.tensor(kSlots);
   return keys_;
 }
 

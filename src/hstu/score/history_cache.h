@@ -1,5 +1,7 @@
-// Keeps keys and values of users' histories between batches of requests, in pages of host memory. The least
-// recently used histories leave when a limit of bytes is reached. Candidates never enter it.
+// Keeps keys and values of users' histories between batches of requests, in pages on the device that
+// computes. The least recently used histories leave when a limit of bytes is reached: for pages of host
+// memory behind those of a GPU, from where their next request fetches them, as long as a second limit allows.
+// Candidates never enter it.
 //
 // A history is found by a hash of its user, its contexts and its first event. What is kept of it is compared
 // event by event with the history of the request: the events before the first difference are known, those
@@ -9,30 +11,45 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <span>
+#include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "hstu/batching/batch.h"
 #include "hstu/batching/sample_builder.h"
 #include "hstu/model/model.h"
 #include "hstu/ops/history_keys.h"
+#include "hstu/tensor/context.h"
 #include "hstu/tensor/tensor.h"
 
 namespace hstu {
 
 struct HistoryCacheCounts {
-  std::int64_t known_events = 0;      // of requests, whose keys were there
-  std::int64_t computed_events = 0;   // of requests, whose keys were not
-  std::int64_t evicted = 0;           // histories
-  std::int64_t histories = 0;         // there now
-  std::int64_t bytes = 0, limit = 0;  // of their pages; of all pages
+  std::int64_t known_events = 0;                    // of requests, whose keys were there
+  std::int64_t computed_events = 0;                 // of requests, whose keys were not
+  std::int64_t evicted = 0;                         // histories whose keys were forgotten for others
+  std::int64_t fetched_events = 0;                  // whose keys came back from the pages behind
+  std::int64_t histories = 0;                       // there now
+  std::int64_t bytes = 0, limit = 0;                // of their pages; of all pages
+  std::int64_t behind_bytes = 0, behind_limit = 0;  // the same of the pages behind
 };
+
+// The column of a batch whose length is that of the histories, not of what is computed. It is the last one.
+inline constexpr std::string_view kPastPagesColumn = "past.pages";
 
 class HistoryCache {
  public:
-  // `kept`: of a model that keeps tokens; `type` that of its keys. UsageError if `bytes` do not suffice for
-  // one page.
-  HistoryCache(const KeptTokens& kept, DType type, std::int64_t bytes);
+  struct Limits {
+    std::int64_t bytes = 0;   // of pages on the device
+    std::int64_t behind = 0;  // of pages behind those of a GPU, in host memory
+  };
+  // `kept`: of a model that keeps tokens; `type` that of its keys. The pages are on the device of `compute`,
+  // whose stream has the passes. UsageError if the bytes do not suffice for one page.
+  HistoryCache(const KeptTokens& kept, DType type, const Limits& limits, const Context& compute);
+  ~HistoryCache();
+  HistoryCache(const HistoryCache&) = delete;
+  HistoryCache& operator=(const HistoryCache&) = delete;
 
   // The history of a sample.
   struct History {
@@ -40,13 +57,15 @@ class HistoryCache {
     std::vector<std::int64_t> contexts;
     std::vector<HistoryEvent> events;  // oldest first
   };
-  // A batch is begin(), keys(), the pass and commit(). Without commit() the next batch forgets what this one
-  // would have kept.
+  // A batch is begin(), add_columns(), keys(), the pass and commit(). Without commit() the next batch forgets
+  // what this one would have kept.
   //
   // Takes the histories of a batch; (B) how many of the first events of each are known.
   std::vector<std::int64_t> begin(std::vector<History> histories);
-  // For the pass of the batch's samples without known events. token_offsets (B + 1). Valid until commit().
-  const HistoryKeys& keys(std::span<const std::int64_t> token_offsets);
+  // Adds to the batch, of the samples without known events, where their earlier keys are and its own go.
+  void add_columns(Batch& batch);
+  // For the pass of the batch, which is on the device. Valid until commit().
+  const HistoryKeys& keys(const Batch& batch);
   void commit();
 
   const HistoryCacheCounts& counts() const { return counts_; }
@@ -54,8 +73,16 @@ class HistoryCache {
  private:
   static constexpr std::int64_t kPageTokens = 32;
 
+  // Pages of one memory. A page has the keys of its tokens in layer 0, their values, the keys in layer 1, and
+  // so on, so that one copy moves it.
+  struct Pages {
+    std::byte* data = nullptr;
+    std::vector<std::int32_t> free;
+    std::list<std::uint64_t> ages;  // keys of the histories that are in them, the least recently used first
+  };
   struct Entry {
     History history;  // its events are those whose keys are there
+    bool is_behind = false;
     std::vector<std::int32_t> pages;
     std::int64_t batch = 0;   // the last one that used it
     std::int64_t reused = 0;  // events that this batch reads at least
@@ -74,22 +101,33 @@ class HistoryCache {
   Entry* entry_of(const Use& use);
   void reserve(Use& use);
   bool take_page(Entry& entry);
+  bool make_room(Pages& pages);
+  void fetch(std::uint64_t key, Entry& entry);
+  bool put_behind(std::uint64_t key, Entry& entry);
+  void copy_page(Pages& to, std::int32_t page, const Pages& from, std::int32_t other) const;
+  void move_age(std::uint64_t key, Entry& entry, Pages& to);
   void forget(std::uint64_t key);
   void drop_batch();
+  Pages& pages_of(const Entry& entry) { return entry.is_behind ? behind_ : near_; }
   // Tokens of the first `events` events, with their contexts.
   std::int64_t tokens_of(std::int64_t events) const {
     return events == 0 ? 0 : kept_.contexts + events * kept_.of_event;
   }
+  // A row of keys_.
   std::int64_t slot_of(const Entry& entry, std::int64_t token) const;
+  std::int64_t known_events_of(std::int64_t pages) const;
 
   KeptTokens kept_;
-  std::int64_t page_bytes_;
+  Context compute_;
+  std::int64_t page_rows_;   // of keys and values of all layers
+  std::int64_t page_bytes_;  // of these
+  Tensor memory_;            // of near_
+  std::shared_ptr<std::byte> memory_behind_;
   HistoryKeys keys_;
-  Tensor time_;  // (slots) i64
-  std::vector<std::int32_t> free_pages_;
+  Tensor time_;  // (rows of memory_) i64, where attention reads times
+  Pages near_, behind_;
   std::unordered_map<std::uint64_t, Entry> entries_;
-  std::list<std::uint64_t> ages_;  // keys, the least recently used first
-  std::vector<Use> uses_;          // of the batch
+  std::vector<Use> uses_;  // of the batch
   std::int64_t batch_ = 0;
   HistoryCacheCounts counts_;
 };

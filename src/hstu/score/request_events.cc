@@ -14,8 +14,8 @@ UserEvents RequestHistories::add(const RequestEvents& events, std::int64_t time)
   std::vector<std::size_t> order(events.item.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::erase_if(order, [&](std::size_t i) { return events.time[i] >= time; });
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return events.time[a] < events.time[b]; });
+  const auto is_earlier = [&](std::size_t a, std::size_t b) { return events.time[a] < events.time[b]; };
+  if (!std::ranges::is_sorted(order, is_earlier)) std::ranges::stable_sort(order, is_earlier);
   const std::int64_t begin = std::ssize(item_);
   for (const std::size_t i : order) {
     item_.push_back(events.item[i]);

@@ -61,8 +61,7 @@ RequestScorer::RequestScorer(const RequestScorerOptions& options) {
     if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
     scorer_ = std::make_unique<Scorer>(run_, model.checkpoint, memory, std::move(task));
   }
-  if (options.cache_bytes > 0)
-    (scorer_ ? scorer_->pass() : retriever_->pass()).keep_histories(options.cache_bytes);
+  if (options.cache_bytes > 0) pass().keep_histories({options.cache_bytes, options.cache_behind});
 }
 
 std::vector<std::string> RequestScorer::tasks() const {

@@ -18,12 +18,13 @@
 namespace hstu {
 
 struct RequestScorerOptions {
-  Path model = {};               // a run or an export
-  std::string checkpoint = {};   // of a run: a step or "best"; "": the newest
-  Path data = {};                // a dataset with histories; "": the run's own; an export has none
-  std::string device = {};       // "": the run's own
-  std::int64_t cache_bytes = 0;  // of keys of histories (history_cache.h); 0: none are kept
-  std::int64_t batch_size = 0;   // samples of a forward pass; 0: as evaluations of the run
+  Path model = {};                // a run or an export
+  std::string checkpoint = {};    // of a run: a step or "best"; "": the newest
+  Path data = {};                 // a dataset with histories; "": the run's own; an export has none
+  std::string device = {};        // "": the run's own
+  std::int64_t cache_bytes = 0;   // of keys of histories (history_cache.h); 0: none are kept
+  std::int64_t cache_behind = 0;  // on a GPU: of those in host memory behind it
+  std::int64_t batch_size = 0;    // samples of a forward pass; 0: as evaluations of the run
 };
 
 class RequestScorer {
@@ -40,6 +41,7 @@ class RequestScorer {
   const std::string& version() const { return version_; }
   // Null: none are kept.
   const HistoryCache* cache() const;
+  ForwardPass& pass() { return scorer_ ? scorer_->pass() : retriever_->pass(); }
 
   // UsageError with what is wrong with a request.
   void check(const ScoreRequest& request) const;

@@ -58,6 +58,11 @@ std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connection
   put(text, "hstu_cache_histories", "gauge", "histories that are kept", cache.histories);
   put(text, "hstu_cache_bytes", "gauge", "of their keys and values", cache.bytes);
   put(text, "hstu_cache_limit_bytes", "gauge", "that they may have", cache.limit);
+  put(text, "hstu_cache_fetched_events_total", "counter", "whose keys came back from the host's pages",
+      cache.fetched_events);
+  put(text, "hstu_cache_behind_bytes", "gauge", "of keys and values in pages of the host behind a GPU's",
+      cache.behind_bytes);
+  put(text, "hstu_cache_behind_limit_bytes", "gauge", "that they may have", cache.behind_limit);
   put(text, "hstu_model_loads_total", "counter", "models opened, the first one too", loads_);
   put(text, "hstu_model_load_failures_total", "counter", "models that could not be opened", failed_loads_);
   fmt::format_to(to,

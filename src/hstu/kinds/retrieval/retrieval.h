@@ -30,7 +30,10 @@ class Retrieval final : public Model {
                    const Draws& draws) const override;
   // All but the last event, whose query has the time of the request.
   KeptTokens kept_tokens() const override {
-    return {.layers = encoder_.layers(), .width = encoder_.key_width(), .last_events = 1};
+    return {.layers = encoder_.layers(),
+            .width = encoder_.key_width(),
+            .last_events = 1,
+            .bias = encoder_.has_bias()};
   }
   HstuStackConfig layers() const override;
   StackFlops flops(const Batch& batch) const override;
