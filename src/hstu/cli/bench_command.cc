@@ -340,6 +340,7 @@ void add_bench_command(CLI::App& app) {
   add_balance_command(*command);
   add_attention_bench_command(*command);
   add_serve_bench_command(*command);
+  add_score_bench_command(*command);
 }
 
 }  // namespace hstu

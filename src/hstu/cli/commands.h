@@ -29,6 +29,7 @@ void add_doctor_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_attention_bench_command(CLI::App& bench);
 void add_serve_bench_command(CLI::App& bench);
+void add_score_bench_command(CLI::App& bench);
 void add_config_command(CLI::App& app);
 
 // `prepare` and `generate` are in the separate program hstu-prepare, because only that one links Arrow;
