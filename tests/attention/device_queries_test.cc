@@ -118,7 +118,10 @@ void expect_as_on_cpu(const HostShape& shape, float added = 0) {
   const AttentionDevice gpu = cuda::attention_device();
   const bool is_few = p.query_offsets != nullptr && p.query_first == nullptr &&
                       std::is_same_v<T, __nv_bfloat16> && shape.gap == 8;
-  ASSERT_EQ(choose_attention(p, gpu).forward, is_few ? AttentionKernel::few_queries : AttentionKernel::plain);
+  const bool has_tiles = is_few && gpu.major == 9 && p.head_dim >= 64 && p.queries >= 16 * p.samples;
+  ASSERT_EQ(choose_attention(p, gpu).forward, has_tiles ? AttentionKernel::queries
+                                              : is_few  ? AttentionKernel::few_queries
+                                                        : AttentionKernel::plain);
   attention_forward(p, gpu, at(of_queries, found_o));
   attention_backward(p, gpu,
                      {.d_o = device.d_o(),
