@@ -190,14 +190,20 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
 
 std::vector<HistoryEvent> SampleBuilder::history_of(const Candidate& candidate,
                                                     SampleScratch& scratch) const {
-  std::vector<HistoryEvent> events;
   const auto history = scratch.gatherer.gather(candidate.before);
-  events.reserve(history.size());
-  for (const std::int64_t p : history) {
-    const auto bits =
-        static_cast<std::uint8_t>(dataset_.action()[static_cast<std::size_t>(p)] & ~kRankableBit);
-    events.push_back(
-        {dataset_.item()[p], dataset_.time()[p], events_.wanted() ? events_.action(p) : 0, bits});
+  std::vector<HistoryEvent> events(history.size());
+  dataset_.item().visit([&](const auto* item) {
+    for (std::size_t i = 0; i < events.size(); ++i)
+      events[i].item = static_cast<std::int64_t>(item[history[i]]);
+  });
+  dataset_.time().visit([&](const auto* time) {
+    for (std::size_t i = 0; i < events.size(); ++i)
+      events[i].time = static_cast<std::int64_t>(time[history[i]]);
+  });
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const std::uint8_t bits = dataset_.action()[static_cast<std::size_t>(history[i])];
+    events[i].action = static_cast<std::uint8_t>(bits & ~kRankableBit);
+    if (events_.wanted()) events[i].action_id = events_.action(history[i]);
   }
   return events;
 }

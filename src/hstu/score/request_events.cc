@@ -11,12 +11,23 @@ void RequestHistories::clear() {
 }
 
 UserEvents RequestHistories::add(const RequestEvents& events, std::int64_t time) {
+  const std::int64_t first = std::ssize(item_);
+  if (std::ranges::is_sorted(events.time) && (events.time.empty() || events.time.back() < time)) {
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(item_, events.item), append(time_, events.time), append(action_, events.action);
+    for (std::size_t c = 0; c < context_.size(); ++c) {
+      if (events.context.empty() || events.context[c].empty())
+        context_[c].resize(item_.size());
+      else
+        append(context_[c], events.context[c]);
+    }
+    return since(first);
+  }
   std::vector<std::size_t> order(events.item.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::erase_if(order, [&](std::size_t i) { return events.time[i] >= time; });
   const auto is_earlier = [&](std::size_t a, std::size_t b) { return events.time[a] < events.time[b]; };
-  if (!std::ranges::is_sorted(order, is_earlier)) std::ranges::stable_sort(order, is_earlier);
-  const std::int64_t begin = std::ssize(item_);
+  std::ranges::stable_sort(order, is_earlier);
   for (const std::size_t i : order) {
     item_.push_back(events.item[i]);
     time_.push_back(events.time[i]);
@@ -24,7 +35,7 @@ UserEvents RequestHistories::add(const RequestEvents& events, std::int64_t time)
     for (std::size_t c = 0; c < context_.size(); ++c)
       context_[c].push_back(events.context.empty() || events.context[c].empty() ? 0 : events.context[c][i]);
   }
-  return since(begin);
+  return since(first);
 }
 
 UserEvents RequestHistories::add(const Dataset& from, std::int64_t user, std::int64_t time,
