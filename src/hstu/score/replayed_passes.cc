@@ -48,6 +48,10 @@ ReplayedPasses::Key ReplayedPasses::key_of(const Batch& batch, const BatchRows& 
   for (const Batch::Column& column : batch.columns()) {
     key.push_back(column.offset);
     key.push_back(column.name == kPastPagesColumn ? 0 : static_cast<std::int64_t>(column.elements()));
+    // A mask without targets or contexts is another one.
+    if (column.type != DType::i32 || column.shape != Shape{batch.samples}) continue;
+    const auto values = batch.values<std::int32_t>(column.name);
+    key.push_back(std::ranges::any_of(values, [](std::int32_t value) { return value > 0; }) ? 1 : 0);
   }
   for (const Variable& leaf : rows.leaves) key.push_back(leaf.rows());
   const Tensor any = batch.tensor(batch.columns().front().name);
