@@ -34,6 +34,8 @@ struct LinearForward {
   T* activated = nullptr;  // (M, N - silu_from) silu of y's columns from there on; or nullptr
   std::int64_t silu_from = 0;
   bool row_stable = false;  // the bits of a row do not depend on M: always so on the host
+  // No backward pass follows: kernels of dense layers (dense.h) may take few rows. weight_is_ready as there.
+  bool forward_alone = false, weight_is_ready = false;
 };
 
 template <typename T>

@@ -1,6 +1,7 @@
 #include "hstu/ops/linear.h"
 
 #include "hstu/kernels/activation.h"
+#include "hstu/ops/convert.h"
 #include "hstu/ops/op.h"
 
 namespace hstu::ops {
@@ -48,7 +49,9 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
                                               .y = y.mutable_data<T>(),
                                               .activated = activate ? activated.mutable_data<T>() : nullptr,
                                               .silu_from = silu_from,
-                                              .row_stable = context.row_stable},
+                                              .row_stable = context.row_stable,
+                                              .forward_alone = !tape.recording(),
+                                              .weight_is_ready = KeptWeights::are_ready()},
                     stream);
   });
   const Variable result = tape.record(y, {x, weight, bias, residual}, [=](const Tensor& dy) {

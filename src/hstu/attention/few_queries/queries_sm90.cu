@@ -3,6 +3,7 @@
 // few, those of a cluster share out the keys and add up their sums through their shared memory, in the order
 // of the blocks.
 #include <algorithm>
+#include <array>
 
 #include "hstu/attention/few_queries/queries.h"
 #include "hstu/attention/plain/place.cuh"
@@ -156,7 +157,7 @@ __device__ void merge(const float (&sum)[kD / 2], const QueryArguments& a, std::
                         sum[4 * j + 2 * half + 1]);
   cluster_barrier();
   const int rank = static_cast<int>(cluster_rank());
-  for (int i = threadIdx.x; i < 64 * kGroups * kPieces / a.splits; i += 128 * kGroups) {
+  for (int i = threadIdx.x; i < (64 * kGroups + a.splits - 1) / a.splits * kPieces; i += 128 * kGroups) {
     const int r = i / kPieces * a.splits + rank, piece = i % kPieces;
     if (r >= tile.rows) continue;
     float4 part[kMostSplits];
@@ -288,31 +289,53 @@ __global__ void __launch_bounds__(128 * kGroups, kGroups* kD <= 128 ? 2 : 1)
   }
 }
 
-// Whether the GPU has room for a cluster of kMostSplits blocks, more than every GPU of this kind has.
+// How many clusters of each number of blocks the GPU runs at once: fewer than its multiprocessors would hold,
+// as a cluster is on one of their groups. [0] is unused.
 template <int kGroups, int kD>
-bool has_largest_clusters() {
-  static const bool has = [] {
+const std::array<int, kMostSplits + 1>& clusters_at_once() {
+  static const auto counts = [] {
     const auto kernel = queries_wgmma<kGroups, kD>;
     constexpr int kBytes = shared_bytes<kGroups, kD>();
     allow_shared_memory(kernel, kBytes, kWhat);
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), kWhat);
-    cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {kMostSplits, 1, 1};
-    cudaLaunchConfig_t config{};
-    config.gridDim = {kMostSplits, 1, 1}, config.blockDim = {128 * kGroups, 1, 1};
-    config.dynamicSmemBytes = kBytes;
-    config.attrs = &attribute, config.numAttrs = 1;
-    int clusters = 0;
-    check_cuda(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), kWhat);
-    return clusters > 0;
+    std::array<int, kMostSplits + 1> at_once{};
+    for (unsigned size = 1; size <= kMostSplits; ++size) {
+      cudaLaunchAttribute attribute{};
+      attribute.id = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {size, 1, 1};
+      cudaLaunchConfig_t config{};
+      config.gridDim = {size, 1, 1}, config.blockDim = {128 * kGroups, 1, 1};
+      config.dynamicSmemBytes = kBytes;
+      config.attrs = &attribute, config.numAttrs = 1;
+      if (cudaOccupancyMaxActiveClusters(&at_once[size], kernel, &config) != cudaSuccess) {
+        cudaGetLastError();  // no cluster of this size
+        at_once[size] = 0;
+      }
+    }
+    return at_once;
   }();
-  return has;
+  return counts;
+}
+
+// The number of blocks that share out the keys of a tile, by which `tiles` of them are done first.
+template <int kGroups, int kD>
+int best_splits(std::int64_t tiles) {
+  const std::array<int, kMostSplits + 1>& at_once = clusters_at_once<kGroups, kD>();
+  int best = 1;
+  double least = 0;
+  for (int splits = 1; splits <= kMostSplits; ++splits) {
+    const std::int64_t here = at_once[static_cast<std::size_t>(splits)];
+    if (here == 0) continue;
+    const double cost = static_cast<double>((tiles + here - 1) / here) / splits;
+    if (splits == 1 || cost < 0.95 * least) best = splits, least = cost;
+  }
+  return best;
 }
 
 template <int kGroups, int kD>
-void launch_wgmma(const AttentionProblem& p, int splits, const AttentionRows& o, cudaStream_t stream) {
-  if (splits == kMostSplits && !has_largest_clusters<kGroups, kD>()) splits /= 2;
+void launch_wgmma(const AttentionProblem& p, std::int64_t tiles_of_all, const AttentionRows& o,
+                  cudaStream_t stream) {
+  const int splits = best_splits<kGroups, kD>(tiles_of_all);
   const QueryArguments a{.samples = samples_of(p),
                          .query_offsets = p.offsets_of_queries(),
                          .q = p.q,
@@ -332,13 +355,14 @@ void launch_wgmma(const AttentionProblem& p, int splits, const AttentionRows& o,
 template <int kD>
 void launch_by_size(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
   const std::int64_t multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, kWhat);
-  const std::int64_t large = std::max<std::int64_t>(1, p.query_rows() / 128) * p.heads;
-  const bool is_large =
-      p.query_rows() > 256 * p.samples || (p.query_rows() > 64 * p.samples && large >= multiprocessors / 2);
-  const std::int64_t blocks = is_large ? large : std::max(p.samples, (p.query_rows() + 63) / 64) * p.heads;
-  int splits = 1;
-  while (splits < kMostSplits && 2 * blocks * splits <= multiprocessors) splits *= 2;
-  is_large ? launch_wgmma<2, kD>(p, splits, o, stream) : launch_wgmma<1, kD>(p, splits, o, stream);
+  // Of samples of equal length.
+  const std::int64_t each = (p.query_rows() + p.samples - 1) / p.samples;
+  const std::int64_t large = p.samples * ((each + 127) / 128) * p.heads,
+                     small = p.samples * ((each + 63) / 64) * p.heads;
+  if (each > 256 || (each > 64 && 2 * large >= multiprocessors))
+    launch_wgmma<2, kD>(p, large, o, stream);
+  else
+    launch_wgmma<1, kD>(p, small, o, stream);
 }
 
 }  // namespace

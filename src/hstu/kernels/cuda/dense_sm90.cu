@@ -31,7 +31,8 @@ struct Layer {
   bool weight_is_ready;
   const Element *x, *weight, *residual;
   const float* bias;
-  Element* y;
+  Element *y, *activated;
+  int silu_from;
 };
 
 // Rows of 64 elements, 128 bytes, in the 128-byte swizzle of wgmma: piece c (16 bytes) of row r is at place
@@ -143,7 +144,8 @@ __global__ void __launch_bounds__(128 * kGroups, 2) few_rows(const __grid_consta
       const float4 more = of_part[peer];
       sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
-    const float4 bias = *reinterpret_cast<const float4*>(p.bias + column0 + column);
+    float4 bias{0, 0, 0, 0};
+    if (p.bias != nullptr) bias = *reinterpret_cast<const float4*>(p.bias + column0 + column);
     sum = {after<then>(sum.x + bias.x), after<then>(sum.y + bias.y), after<then>(sum.z + bias.z),
            after<then>(sum.w + bias.w)};
     const std::int64_t at = static_cast<std::int64_t>(row0 + row) * p.out + column0 + column;
@@ -152,7 +154,15 @@ __global__ void __launch_bounds__(128 * kGroups, 2) few_rows(const __grid_consta
       const float2 low = unpack<Element>(pairs.x), high = unpack<Element>(pairs.y);
       sum.x += low.x, sum.y += low.y, sum.z += high.x, sum.w += high.y;
     }
-    *reinterpret_cast<uint2*>(p.y + at) = {pack<Element>(sum.x, sum.y), pack<Element>(sum.z, sum.w)};
+    const uint2 all{pack<Element>(sum.x, sum.y), pack<Element>(sum.z, sum.w)};
+    *reinterpret_cast<uint2*>(p.y + at) = all;
+    if (p.activated == nullptr || column0 + column < p.silu_from) continue;
+    const float2 low = unpack<Element>(all.x), high = unpack<Element>(all.y);
+    const std::int64_t to =
+        static_cast<std::int64_t>(row0 + row) * (p.out - p.silu_from) + column0 + column - p.silu_from;
+    *reinterpret_cast<uint2*>(p.activated + to) = {
+        pack<Element>(after<Then::silu>(low.x), after<Then::silu>(low.y)),
+        pack<Element>(after<Then::silu>(high.x), after<Then::silu>(high.y))};
   }
   if (p.parts > 1) cluster_barrier();  // until the others have read this block's sums
 }
@@ -196,9 +206,10 @@ bool is_aligned_to_16(const void* data) {
 bool cuda::dense_few_rows(const Dense<BFloat16>& p, CudaStream stream) {
   constexpr std::int64_t kMost = 768;  // rows
   if (p.row_stable || p.rows > kMost || p.out % kColumns != 0 || p.in % kDepth != 0 || p.out > (1 << 20) ||
-      p.in > (1 << 20))
+      p.in > (1 << 20) || p.silu_from % 4 != 0)
     return false;
-  for (const void* data : std::initializer_list<const void*>{p.x, p.weight, p.bias, p.residual, p.y})
+  for (const void* data :
+       std::initializer_list<const void*>{p.x, p.weight, p.bias, p.residual, p.y, p.activated})
     if (!is_aligned_to_16(data)) return false;
   if (current_device_attribute(cudaDevAttrComputeCapabilityMajor, kWhat) < 9) return false;
   const int multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, kWhat);
@@ -212,7 +223,9 @@ bool cuda::dense_few_rows(const Dense<BFloat16>& p, CudaStream stream) {
                     .weight = native(p.weight),
                     .residual = native(p.residual),
                     .bias = p.bias,
-                    .y = native(p.y)};
+                    .y = native(p.y),
+                    .activated = native(p.activated),
+                    .silu_from = static_cast<int>(p.silu_from)};
   Then then = Then::nothing;
   if (p.activation == Activation::relu) then = Then::relu;
   if (p.activation == Activation::gelu) then = Then::gelu;

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "hstu/device/cuda_calls.h"
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/cuda/column_sums.cuh"
+#include "hstu/kernels/cuda/dense.h"
 #include "hstu/kernels/cuda/gemm.cuh"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/linear.h"
@@ -103,10 +105,34 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
   }
 }
 
+// False, and nothing is done: products compute it.
+bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
+  if (!p.forward_alone || p.columns.size() != 1 || p.columns[0].width() != p.weight_columns) return false;
+  std::optional<Activation> activation;
+  if (p.relu) activation = Activation::relu;
+  return dense_few_rows({.rows = p.rows,
+                         .in = p.in,
+                         .out = p.weight_columns,
+                         .x = p.x,
+                         .weight = p.weight,
+                         .bias = p.bias,
+                         .activation = activation,
+                         .residual = p.residual,
+                         .y = p.y,
+                         .activated = p.activated,
+                         .silu_from = p.silu_from,
+                         .weight_is_ready = p.weight_is_ready,
+                         .row_stable = p.row_stable},
+                        stream);
+}
+
 }  // namespace
 
 template <typename T>
 void linear(const LinearForward<T>& p, CudaStream stream) {
+  if (p.rows == 0) return;
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (linear_of_few_rows(p, stream)) return;
   std::vector<Product<T>> products;
   add_products(p, products);
   const bool activated = cuda::multiply<T, T>(products, stream);
