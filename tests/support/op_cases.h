@@ -374,12 +374,14 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{
-      {"linear", "aws"},         {"linear_to_eight", "aws"},  {"linear_relu", "awswsw"},
-      {"linear_columns", "aws"}, {"linear_residual", "awa"},  {"grouped_linear", "aws"},
-      {"layer_norm", "ass"},     {"swish_layer_norm", "ass"}, {"gate", "aass"},
-      {"gate_product", "aass"},  {"gated_attention", "ass"},  {"silu_attention", "aws"},
-      {"action_rows", "ww"},     {"recomputed", "aws"},       {"rms_norm", "as"},
-      {"biased_linear_residual", "awsa"}};
+      {"linear", "aws"},          {"linear_to_eight", "aws"},
+      {"linear_relu", "awswsw"},  {"linear_columns", "aws"},
+      {"linear_residual", "awa"}, {"grouped_linear", "aws"},
+      {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
+      {"gate", "aass"},           {"gate_product", "aass"},
+      {"gated_attention", "ass"}, {"silu_attention", "aws"},
+      {"action_rows", "ww"},      {"recomputed", "aws"},
+      {"rms_norm", "as"},         {"biased_linear_residual", "awsa"}};
   for (OpCase& c : cases) {
     if (c.roles.empty())
       c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');

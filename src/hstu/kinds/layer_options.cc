@@ -9,7 +9,8 @@ namespace hstu {
 
 void describe_recompute(ConfigFields& f, Recompute& o) {
   f.field("recompute_norm", o.norm, "the backward pass computes the layers' normalised inputs once more");
-  f.field("recompute_gate", o.gate, "the same of the gates' results, or of what an MLP's activation gives in softmax blocks");
+  f.field("recompute_gate", o.gate,
+          "the same of the gates' results, or of what an MLP's activation gives in softmax blocks");
   f.field("recompute_layer", o.layer, "the same of whole layers, attention included, from their inputs");
 }
 

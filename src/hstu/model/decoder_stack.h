@@ -24,9 +24,9 @@ struct DecoderStackConfig {
   std::int64_t head_dim = 0;  // width of a head's queries, keys and values
   std::int64_t hidden = 0;    // width of the MLP
   ops::Activation activation = ops::Activation::gelu;
-  double dropout = 0;      // of the attention's weights and of both results that are added
-  double epsilon = 1e-5;   // of the norms
-  double rotary_base = 0;  // 0: positions do not turn queries and keys
+  double dropout = 0;        // of the attention's weights and of both results that are added
+  double epsilon = 1e-5;     // of the norms
+  double rotary_base = 0;    // 0: positions do not turn queries and keys
   Recompute recompute = {};  // norm: both norms; gate: the MLP's activation; silu: nothing
 };
 

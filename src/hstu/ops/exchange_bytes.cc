@@ -15,10 +15,11 @@ std::int64_t offset_of(Bytes bytes, int rank) {
   return std::accumulate(bytes.begin(), bytes.begin() + rank, std::int64_t{0});
 }
 
-// Bytes for each rank (r) at their offsets in a tensor's memory.
-std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks) {
+// Bytes for each rank (r) at their offsets in a tensor's memory; `skipped` has none.
+std::vector<DeviceMessage> messages(Tensor tensor, Bytes bytes, int ranks, int skipped = -1) {
   std::vector<DeviceMessage> result;
   for (int r = 0; r < ranks; ++r) {
+    if (r == skipped) continue;
     if (bytes.empty())
       result.push_back({r, tensor.mutable_raw(), static_cast<std::int64_t>(tensor.bytes())});
     else
@@ -75,6 +76,12 @@ void exchange_bytes(const Tensor& from, Bytes sent, const Tensor& to, Bytes rece
   receive(group.host.all_gather(std::span<const std::byte>(from.raw(), from.bytes())), receives, context);
 }
 
+void exchange_bytes_of_others(const Tensor& from, Bytes sent, const Tensor& to, Bytes received,
+                              const Group& group, const Context& context) {
+  exchange_messages(messages(from, sent, group.size(), group.rank()),
+                    messages(to, received, group.size(), group.rank()), group, context);
+}
+
 Stream ExchangeBeside::begin(const Group& group) {
   if (group.device == nullptr || context_.memory->dry() != nullptr || context_.device().is_host())
     return context_.stream;
@@ -92,7 +99,7 @@ ExchangeBeside::~ExchangeBeside() {
 }
 
 void ExchangeBeside::finish() {
-  if (std::exchange(is_under_way_, false)) context_.stream.wait(end_);
+  if (std::exchange(is_under_way_, false)) context_.stream.wait(beside_);
 }
 
 }  // namespace hstu::ops

@@ -20,24 +20,27 @@ std::vector<std::int64_t> bytes_of_rows(std::vector<std::int64_t> rows, const Te
 void exchange_bytes(const Tensor& from, std::span<const std::int64_t> sent, const Tensor& to,
                     std::span<const std::int64_t> received, const Group& group, const Context& context);
 
+// The same, but the bytes for this rank itself are neither read in `from` nor written in `to`.
+void exchange_bytes_of_others(const Tensor& from, std::span<const std::int64_t> sent, const Tensor& to,
+                              std::span<const std::int64_t> received, const Group& group,
+                              const Context& context);
+
 // Sends and receives these messages: by rank, and those of a rank in the same order on both sides. What a
 // rank sends itself is copied.
 void exchange_messages(const std::vector<DeviceMessage>& sends, const std::vector<DeviceMessage>& receives,
                        const Group& group, const Context& context);
 
 // An exchange beside what is put on the context's stream until finish(), which may neither write what is sent
-// nor touch what is received. Those of a group take place in the order of their constructors. On processors
-// all of it happens in the constructor.
+// nor touch what is received. On processors all of it happens in the constructor.
 class ExchangeBeside {
  public:
   // exchange(context): one of the functions above, with a stream of its own.
   template <typename Exchange>
   ExchangeBeside(const Group& group, const Context& context, const Exchange& exchange)
-      : context_(context), beside_(begin(group)), end_(context.device()) {
+      : context_(context), beside_(begin(group)) {
     Context other = context;
     other.stream = beside_;
     exchange(other);
-    if (is_under_way_) end_.record(beside_);
   }
   ~ExchangeBeside();
   ExchangeBeside(const ExchangeBeside&) = delete;
@@ -52,7 +55,6 @@ class ExchangeBeside {
   Context context_;
   bool is_under_way_ = false;
   Stream beside_;
-  Event end_;  // of this exchange: others may follow it on the same stream
 };
 
 }  // namespace hstu::ops

@@ -1,8 +1,6 @@
 #include "hstu/ops/linear_of_ranks.h"
 
-#include <array>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "hstu/comm/sum_terms.h"
@@ -21,75 +19,28 @@ struct RowRange {
   std::int64_t count() const { return end - begin; }
 };
 
-// Exchanges that follow each other, so that the rows of one are multiplied beside the messages of the next.
-constexpr int kPieces = 2;
-
 // The tokens of all ranks, in the order of ranks.
 struct TokensOfRanks {
   Counts counts;  // (ranks)
   const Group* group;
-  RowRange own;
+  RowRange own, before, after;
   std::int64_t all;
 
   TokensOfRanks(Operation operation, Counts rows, const Group& ranks)
-      : counts(std::move(rows)), group(&ranks), own(), all() {
+      : counts(std::move(rows)), group(&ranks), own(), before(), after(), all() {
     require(std::ssize(counts) == ranks.size(), "{}: expected rows of {} ranks, found {}", name_of(operation),
             ranks.size(), counts.size());
     all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-    own = of(ranks.rank());
+    own.begin = std::accumulate(counts.begin(), counts.begin() + ranks.rank(), std::int64_t{0});
+    own.end = own.begin + counts[static_cast<std::size_t>(ranks.rank())];
+    before = {0, own.begin};
+    after = {own.end, all};
   }
-  int ranks() const { return group->size(); }
-
-  RowRange of(int rank) const {
-    const auto first = counts.begin();
-    const std::int64_t begin = std::accumulate(first, first + rank, std::int64_t{0});
-    return {begin, begin + counts[static_cast<std::size_t>(rank)]};
-  }
-  // One of kPieces of a rank's rows, which all ranks cut in the same way.
-  RowRange piece_of(int rank, int piece) const {
-    const auto [begin, end] = of(rank);
-    return {begin + (end - begin) * piece / kPieces, begin + (end - begin) * (piece + 1) / kPieces};
-  }
-  template <typename Visit>
-  void for_others(int piece, const Visit& visit) const {
-    for (int r = 0; r < ranks(); ++r)
-      if (r != group->rank()) visit(r, piece_of(r, piece));
-  }
+  std::int64_t ranks() const { return std::ssize(counts); }
 
   // (ranks) bytes of as many rows of `of` as each rank has, or as this rank has, from each.
   Counts bytes(const Tensor& of) const { return bytes_of_rows(counts, of); }
   Counts own_bytes(const Tensor& of) const { return bytes_of_rows(Counts(counts.size(), own.count()), of); }
-};
-
-DeviceMessage message(int rank, Tensor matrix, RowRange rows) {
-  const std::int64_t bytes_of_row = matrix.cols() * static_cast<std::int64_t>(size_of(matrix.dtype()));
-  return {rank, matrix.mutable_raw() + rows.begin * bytes_of_row, rows.count() * bytes_of_row};
-}
-
-// Every rank's rows to every rank, piece by piece.
-class Gather {
- public:
-  // own: (T_r, N). all: (T, N), in which this rank's rows are written if it `keeps_own`.
-  Gather(const TokensOfRanks& tokens, const Tensor& own, const Tensor& all, bool keeps_own,
-         const Context& context) {
-    for (int piece = 0; piece < kPieces; ++piece) {
-      std::vector<DeviceMessage> sends, receives;
-      RowRange sent = tokens.piece_of(tokens.group->rank(), piece);
-      sent.begin -= tokens.own.begin, sent.end -= tokens.own.begin;
-      for (int r = 0; r < tokens.ranks(); ++r) {
-        if (r == tokens.group->rank() && !keeps_own) continue;
-        sends.push_back(message(r, own, sent));
-        receives.push_back(message(r, all, tokens.piece_of(r, piece)));
-      }
-      pieces_[static_cast<std::size_t>(piece)].emplace(*tokens.group, context, [&](const Context& beside) {
-        exchange_messages(sends, receives, *tokens.group, beside);
-      });
-    }
-  }
-  void finish(int piece) { pieces_[static_cast<std::size_t>(piece)]->finish(); }
-
- private:
-  std::array<std::optional<ExchangeBeside>, kPieces> pieces_;
 };
 
 // d_own = this rank's rows of the sum of terms (ranks * T_r, K) in the order of ranks, + last or nothing.
@@ -97,7 +48,8 @@ template <typename T>
 Tensor sum_of(const Tensor& terms, const TokensOfRanks& tokens, const T* last, const Context& context) {
   Tensor sum = Tensor::empty({tokens.own.count(), terms.cols()}, terms.dtype(), context);
   if (context.memory->dry() == nullptr)
-    sum_terms<T>(terms.data<T>(), tokens.ranks(), sum.size(), last, sum.mutable_data<T>(), context.stream);
+    sum_terms<T>(terms.data<T>(), static_cast<int>(tokens.ranks()), sum.size(), last, sum.mutable_data<T>(),
+                 context.stream);
   return sum;
 }
 
@@ -119,7 +71,9 @@ GatheredLinear linear_of_gathered(Tape& tape, const Variable& own, const Counts&
   const Variable x = Variable::constant(Tensor::empty({tokens.all, k}, type, context));
   Tensor y = Tensor::empty({tokens.all, n}, type, context), activated;
   if (activate) activated = Tensor::empty({tokens.all, n - silu_from}, type, context);
-  Gather messages(tokens, own.value(), x.value(), true, context);
+  ExchangeBeside messages(group, context, [&](const Context& beside) {
+    exchange_bytes(own.value(), {}, x.value(), tokens.bytes(x.value()), group, beside);
+  });
   dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
     tell_work(context, {tokens.all, k, n}, 2 * tokens.all * k * n);
     const auto multiply = [&](const RowRange& range, const T* from) {
@@ -140,11 +94,9 @@ GatheredLinear linear_of_gathered(Tape& tape, const Variable& own, const Counts&
           stream);
     };
     multiply(tokens.own, own.value().data<T>());
-    for (int piece = 0; piece < kPieces; ++piece) {
-      messages.finish(piece);
-      tokens.for_others(
-          piece, [&](int, const RowRange& range) { multiply(range, x.value().data<T>() + range.begin * k); });
-    }
+    messages.finish();
+    for (const RowRange& range : {tokens.before, tokens.after})
+      multiply(range, x.value().data<T>() + range.begin * k);
   });
   const Variable result = tape.record(y, {own, weight, bias}, [=](const Tensor& dy) {
     dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
@@ -206,49 +158,50 @@ Variable scattered_linear(Tape& tape, const Variable& x, const Variable& weight,
                                                 .row_stable = context.row_stable},
                       stream);
     };
-    std::array<std::optional<ExchangeBeside>, kPieces> messages;
-    for (int piece = 0; piece < kPieces; ++piece) {
-      std::vector<DeviceMessage> sends, receives;
-      RowRange received = tokens.piece_of(group.rank(), piece);
-      received.begin -= tokens.own.begin, received.end -= tokens.own.begin;
-      tokens.for_others(piece, [&](int r, const RowRange& range) {
-        multiply(range, for_others.mutable_data<T>() + range.begin * n);
-        sends.push_back(message(r, for_others, range));
-        receives.push_back(message(r, terms, {r * mine + received.begin, r * mine + received.end}));
-      });
-      messages[static_cast<std::size_t>(piece)].emplace(
-          group, context, [&](const Context& beside) { exchange_messages(sends, receives, group, beside); });
-    }
+    for (const RowRange& range : {tokens.before, tokens.after})
+      multiply(range, for_others.mutable_data<T>() + range.begin * n);
+    ExchangeBeside messages(group, context, [&](const Context& beside) {
+      exchange_bytes_of_others(for_others, tokens.bytes(for_others), terms, tokens.own_bytes(terms), group,
+                               beside);
+    });
     multiply(tokens.own, terms.mutable_data<T>() + group.rank() * mine * n);
-    for (auto& piece : messages) piece->finish();
+    messages.finish();
     y = sum_of<T>(terms, tokens, data_or_null<T>(residual), context);
   });
   return tape.record(y, {x, weight, residual}, [=](const Tensor& dy) {
     dispatch<kOperation>(context, type, [&]<typename T>(auto stream) {
       Tensor all = Tensor::empty({tokens.all, n}, type, context);
-      Gather gradients(tokens, dy, all, false, context);
+      ExchangeBeside gradients(*tokens.group, context, [&](const Context& beside) {
+        exchange_bytes(dy, {}, all, tokens.bytes(all), *tokens.group, beside);
+      });
       const ColumnRange columns{0, n};
       const kernels::Gradient<T> dx = gradient_of<T>(x, context);
       const auto multiply = [&](const RowRange& range, const T* from) {
-        kernels::linear_backward(
-            kernels::LinearBackward<T>{.rows = range.count(),
-                                       .in = k,
-                                       .weight_columns = n,
-                                       .columns = {&columns, 1},
-                                       .x = x.value().data<T>() + range.begin * k,
-                                       .weight = weight.value().data<T>(),
-                                       .dy = from,
-                                       .dx = dx + range.begin * k,
-                                       .dweight = gradient_of<Accumulator<T>>(weight, context)},
-            stream);
+        if (range.count() == 0 || dx.to == nullptr) return;
+        kernels::linear_backward(kernels::LinearBackward<T>{.rows = range.count(),
+                                                            .in = k,
+                                                            .weight_columns = n,
+                                                            .columns = {&columns, 1},
+                                                            .x = x.value().data<T>() + range.begin * k,
+                                                            .weight = weight.value().data<T>(),
+                                                            .dy = from,
+                                                            .dx = dx + range.begin * k},
+                                 stream);
       };
       multiply(tokens.own, dy.data<T>());
-      for (int piece = 0; piece < kPieces; ++piece) {
-        gradients.finish(piece);
-        tokens.for_others(piece, [&](int, const RowRange& range) {
-          if (range.count() > 0) multiply(range, all.data<T>() + range.begin * n);
-        });
-      }
+      gradients.finish();
+      for (const RowRange& range : {tokens.before, tokens.after})
+        multiply(range, all.data<T>() + range.begin * n);
+      kernels::linear_backward(
+          kernels::LinearBackward<T>{.rows = tokens.all,
+                                     .in = k,
+                                     .weight_columns = n,
+                                     .columns = {&columns, 1},
+                                     .x = x.value().data<T>(),
+                                     .weight = weight.value().data<T>(),
+                                     .dy = all.data<T>(),
+                                     .dweight = gradient_of<Accumulator<T>>(weight, context)},
+          stream);
       if (residual.defined()) pass_on<T>(dy, residual, context, stream);
     });
   });

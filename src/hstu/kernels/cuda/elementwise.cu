@@ -120,15 +120,16 @@ class MoveColumns {
 template <typename T>
 void add(const Add<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("add", add_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads, stream.handle,
-                     p.size, native(p.a), native(p.b), native(p.y));
+  hstu::cuda::launch("add", add_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
+                     stream.handle, p.size, native(p.a), native(p.b), native(p.y));
 }
 
 template <typename T>
 void multiply(const Multiply<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("multiply", multiply_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
-                     stream.handle, p.size, native(p.a), native(p.b), Target<Native<T>>{native(p.y)});
+  hstu::cuda::launch("multiply", multiply_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads),
+                     kThreads, stream.handle, p.size, native(p.a), native(p.b),
+                     Target<Native<T>>{native(p.y)});
 }
 
 template <typename T>
@@ -153,8 +154,8 @@ void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
 template <typename T>
 void pass_gradient(const PassGradient<T>& p, CudaStream stream) {
   if (p.size == 0 || p.dx.to == nullptr) return;
-  hstu::cuda::launch("passing a gradient", pass_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
-                     stream.handle, p.size, native(p.dy), target(p.dx));
+  hstu::cuda::launch("passing a gradient", pass_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads),
+                     kThreads, stream.handle, p.size, native(p.dy), target(p.dx));
 }
 
 template <typename T>
