@@ -1,4 +1,6 @@
 // Copies of rows on a GPU, in units of 16 bytes and one by one, against those of the host.
+#ifdef HSTU_WITH_CUDA
+
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -92,3 +94,5 @@ TEST_F(CopiesOnGpu, OfRowsOfWholeAndOddWidths) {
 
 }  // namespace
 }  // namespace hstu
+
+#endif  // HSTU_WITH_CUDA
