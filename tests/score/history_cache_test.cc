@@ -45,6 +45,11 @@ class ChangingHistories {
       request.items.push_back(static_cast<std::int64_t>(random_.below(12)));
     return request;
   }
+  std::vector<ScoreRequest> several(int count, bool ranks, std::size_t columns) {
+    std::vector<ScoreRequest> requests(static_cast<std::size_t>(count));
+    for (ScoreRequest& request : requests) request = next(ranks, columns);
+    return requests;
+  }
 
  private:
   void change(RequestEvents& events) {
@@ -93,8 +98,7 @@ TEST_P(CachedHistories, ChangeNoBitOfAnAnswer) {
   ASSERT_NE(cached->cache(), nullptr);
   ChangingHistories histories(5);
   for (int batch = 0; batch < 40; ++batch) {
-    std::vector<ScoreRequest> requests;
-    for (int i = 0; i < 1 + batch % 4; ++i) requests.push_back(histories.next(plain->ranks(), columns));
+    const std::vector<ScoreRequest> requests = histories.several(1 + batch % 4, plain->ranks(), columns);
     const std::vector<ScoreAnswer> expected = answers_of(*plain, requests),
                                    found = answers_of(*cached, requests);
     for (std::size_t i = 0; i < requests.size(); ++i) ASSERT_EQ(found[i].scores, expected[i].scores) << batch;
@@ -156,7 +160,7 @@ TEST_F(SmallCache, AnswersManyThreadsAsOne) {
   std::vector<std::vector<ScoreAnswer>> expected, found(requests.size());
   for (std::size_t t = 0; t < requests.size(); ++t) {
     ChangingHistories histories(t % 3);  // some threads ask for the same users at the same time
-    for (int i = 0; i < 30; ++i) requests[t].push_back(histories.next(true, plain->form().columns()));
+    requests[t] = histories.several(30, true, plain->form().columns());
     expected.push_back(answers_of(*plain, requests[t]));
   }
   RequestQueue queue(open(256 << 10), {.most = 16});
@@ -191,9 +195,8 @@ class CachedHistoriesOnGpu : public Score {
     if (cached->cache() == nullptr) return {};
     ChangingHistories histories(5);
     for (int batch = 0; batch < 60; ++batch) {
-      std::vector<ScoreRequest> requests;
-      for (int i = 0; i < 1 + batch % 4; ++i)
-        requests.push_back(histories.next(plain->ranks(), plain->form().columns()));
+      const std::vector<ScoreRequest> requests =
+          histories.several(1 + batch % 4, plain->ranks(), plain->form().columns());
       const std::vector<ScoreAnswer> exact = answers_of(*host, requests),
                                      expected = answers_of(*plain, requests),
                                      found = answers_of(*cached, requests);
@@ -265,7 +268,7 @@ TEST_F(CachedHistoriesOnGpu, AnswerManyThreads) {
   std::vector<std::vector<ScoreAnswer>> expected, found(requests.size());
   for (std::size_t t = 0; t < requests.size(); ++t) {
     ChangingHistories histories(t % 3);
-    for (int i = 0; i < 30; ++i) requests[t].push_back(histories.next(true, plain->form().columns()));
+    requests[t] = histories.several(30, true, plain->form().columns());
     expected.push_back(answers_of(*plain, requests[t]));
   }
   RequestQueue queue(open(8 * kPage, "cuda", 8 * kPage), {.most = 16});

@@ -192,14 +192,14 @@ std::vector<HistoryEvent> SampleBuilder::history_of(const Candidate& candidate,
                                                     SampleScratch& scratch) const {
   const auto history = scratch.gatherer.gather(candidate.before);
   std::vector<HistoryEvent> events(history.size());
-  dataset_.item().visit([&](const auto* item) {
-    for (std::size_t i = 0; i < events.size(); ++i)
-      events[i].item = static_cast<std::int64_t>(item[history[i]]);
-  });
-  dataset_.time().visit([&](const auto* time) {
-    for (std::size_t i = 0; i < events.size(); ++i)
-      events[i].time = static_cast<std::int64_t>(time[history[i]]);
-  });
+  const auto read = [&](const MappedColumn& column, std::int64_t HistoryEvent::*member) {
+    column.visit([&](const auto* elements) {
+      for (std::size_t i = 0; i < events.size(); ++i)
+        events[i].*member = elements[history[i]];  // NOLINT(bugprone-signed-char-misuse): numbers
+    });
+  };
+  read(dataset_.item(), &HistoryEvent::item);
+  read(dataset_.time(), &HistoryEvent::time);
   for (std::size_t i = 0; i < events.size(); ++i) {
     const std::uint8_t bits = dataset_.action()[static_cast<std::size_t>(history[i])];
     events[i].action = static_cast<std::uint8_t>(bits & ~kRankableBit);

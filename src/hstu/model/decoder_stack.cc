@@ -95,7 +95,7 @@ Variable DecoderBlock::compute(Tape& tape, const Variable& x, const StackRows& r
   const Variable y = beside(residual, o, output_, 1);
   const Variable normed = ops::rms_norm(tape, y, Variable(mlp_norm_), config_.epsilon);
   const Variable hidden = ops::activate(tape, dense(tape, normed, first_), config_.activation);
-  const Variable result = beside(y, hidden, second_, 2);
+  Variable result = beside(y, hidden, second_, 2);
   if (config_.recompute.norm) z.drop_value(), normed.drop_value();
   if (config_.recompute.gate) hidden.drop_value();
   return result;

@@ -19,7 +19,7 @@ Variable activate(Tape& tape, const Variable& x, Activation activation) {
     });
     return values;
   };
-  const Variable y = tape.record(compute(), {x}, [=](const Tensor& dy) {
+  Variable y = tape.record(compute(), {x}, [=](const Tensor& dy) {
     dispatch<Operation::activation>(context, type, [&]<typename T>(auto stream) {
       kernels::activate_backward(kernels::ActivateBackward<T>{.size = dy.size(),
                                                               .activation = activation,

@@ -28,7 +28,7 @@ Variable rms_norm(Tape& tape, const Variable& x, const Variable& weight, double 
     });
     return rows;
   };
-  const Variable y = tape.record(compute(), {x, weight}, [=](const Tensor& dy) {
+  Variable y = tape.record(compute(), {x, weight}, [=](const Tensor& dy) {
     dispatch<Operation::rms_norm>(context, type, [&]<typename T>(auto stream) {
       using Sum = Accumulator<T>;
       kernels::rms_norm_backward(kernels::RmsNormBackward<T>{.rows = m,
