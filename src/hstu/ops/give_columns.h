@@ -3,6 +3,8 @@
 #pragma once
 
 #include "hstu/kernels/activation.h"
+#include "hstu/kernels/dry.h"
+#include "hstu/kernels/elementwise.h"
 #include "hstu/ops/columns.h"
 
 namespace hstu::ops {
