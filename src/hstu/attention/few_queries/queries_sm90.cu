@@ -128,9 +128,7 @@ struct KeyTiles {
 
 // silu(alpha s), where h = alpha s / 2.
 __device__ __forceinline__ float silu_of_half(float h) {
-  float t;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(h));
-  return fmaf(h, t, h);
+  return fmaf(h, fast_tanh(h), h);
 }
 
 template <int kD>
