@@ -105,8 +105,10 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
   }
 }
 
-// False, and nothing is done: products compute it.
+// False, and nothing is done: products compute it. A dense layer adds its residual behind relu, not before
+// it.
 bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
+  if (p.relu && p.residual != nullptr) return false;
   if (!p.forward_alone || p.columns.size() != 1 || p.columns[0].width() != p.weight_columns) return false;
   std::optional<Activation> activation;
   if (p.relu) activation = Activation::relu;
