@@ -80,6 +80,20 @@ class CachedHistories : public Score, public ::testing::WithParamInterface<Cache
   }
 };
 
+// Each list of requests is asked for by a thread, one request after the other.
+std::vector<std::vector<ScoreAnswer>> answers_of_threads(
+    RequestQueue& queue, const std::vector<std::vector<ScoreRequest>>& requests) {
+  std::vector<std::vector<ScoreAnswer>> found(requests.size());
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < requests.size(); ++t)
+    threads.emplace_back([&, t] {
+      for (const ScoreRequest& request : requests[t])
+        found[t].push_back(std::move(queue.answer({request}).front()));
+    });
+  for (std::thread& thread : threads) thread.join();
+  return found;
+}
+
 std::vector<ScoreAnswer> answers_of(RequestScorer& scorer, const std::vector<ScoreRequest>& requests) {
   std::vector<const ScoreRequest*> all;
   for (const ScoreRequest& request : requests) {
@@ -157,20 +171,14 @@ TEST_F(SmallCache, AnswersManyThreadsAsOne) {
   train_and_export();
   const auto plain = open();
   std::vector<std::vector<ScoreRequest>> requests(6);
-  std::vector<std::vector<ScoreAnswer>> expected, found(requests.size());
+  std::vector<std::vector<ScoreAnswer>> expected;
   for (std::size_t t = 0; t < requests.size(); ++t) {
     ChangingHistories histories(t % 3);  // some threads ask for the same users at the same time
     requests[t] = histories.several(30, true, plain->form().columns());
     expected.push_back(answers_of(*plain, requests[t]));
   }
   RequestQueue queue(open(256 << 10), {.most = 16});
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < requests.size(); ++t)
-    threads.emplace_back([&, t] {
-      for (const ScoreRequest& request : requests[t])
-        found[t].push_back(std::move(queue.answer({request}).front()));
-    });
-  for (std::thread& thread : threads) thread.join();
+  const std::vector<std::vector<ScoreAnswer>> found = answers_of_threads(queue, requests);
   for (std::size_t t = 0; t < requests.size(); ++t)
     for (std::size_t i = 0; i < requests[t].size(); ++i)
       ASSERT_EQ(found[t][i].scores, expected[t][i].scores) << t << " " << i;
@@ -265,20 +273,14 @@ TEST_F(CachedHistoriesOnGpu, AnswerManyThreads) {
   train_and_export();
   const auto plain = open(0, "cuda");
   std::vector<std::vector<ScoreRequest>> requests(6);
-  std::vector<std::vector<ScoreAnswer>> expected, found(requests.size());
+  std::vector<std::vector<ScoreAnswer>> expected;
   for (std::size_t t = 0; t < requests.size(); ++t) {
     ChangingHistories histories(t % 3);
     requests[t] = histories.several(30, true, plain->form().columns());
     expected.push_back(answers_of(*plain, requests[t]));
   }
   RequestQueue queue(open(8 * kPage, "cuda", 8 * kPage), {.most = 16});
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < requests.size(); ++t)
-    threads.emplace_back([&, t] {
-      for (const ScoreRequest& request : requests[t])
-        found[t].push_back(std::move(queue.answer({request}).front()));
-    });
-  for (std::thread& thread : threads) thread.join();
+  const std::vector<std::vector<ScoreAnswer>> found = answers_of_threads(queue, requests);
   for (std::size_t t = 0; t < requests.size(); ++t)
     for (std::size_t i = 0; i < requests[t].size(); ++i)
       for (std::size_t s = 0; s < expected[t][i].scores.size(); ++s)
