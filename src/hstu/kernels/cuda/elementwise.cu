@@ -10,29 +10,23 @@ using namespace cuda;
 
 // A thread has eight elements.
 
-template <typename N>
-__global__ void add_elements(std::int64_t size, const N* a, const N* b, N* y) {
-  hstu::cuda::wait_for_previous_launch();
-  const std::int64_t c = first_of_thread();
-  if (c >= size) return;
-  float x[kGroup], more[kGroup];
-  load_group(a, c, size, x);
-  load_group(b, c, size, more);
-#pragma unroll
-  for (int i = 0; i < kGroup; ++i) x[i] += more[i];
-  put_group(Target<N>{y}, 0, c, size, x);
-}
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Product {
+  __device__ float operator()(float a, float b) const { return a * b; }
+};
 
-template <typename N>
-__global__ void multiply_elements(std::int64_t size, const N* a, const N* b, Target<N> y) {
+template <typename Of, typename N>
+__global__ void combine_elements(std::int64_t size, const N* a, const N* b, Target<N> y) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t c = first_of_thread();
   if (c >= size) return;
-  float x[kGroup], factor[kGroup];
+  float x[kGroup], other[kGroup];
   load_group(a, c, size, x);
-  load_group(b, c, size, factor);
+  load_group(b, c, size, other);
 #pragma unroll
-  for (int i = 0; i < kGroup; ++i) x[i] *= factor[i];
+  for (int i = 0; i < kGroup; ++i) x[i] = Of()(x[i], other[i]);
   put_group(y, 0, c, size, x);
 }
 
@@ -120,14 +114,14 @@ class MoveColumns {
 template <typename T>
 void add(const Add<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("add", add_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
-                     stream.handle, p.size, native(p.a), native(p.b), native(p.y));
+  hstu::cuda::launch("add", combine_elements<Sum, Native<T>>, blocks_for(p.size, kGroup * kThreads), kThreads,
+                     stream.handle, p.size, native(p.a), native(p.b), Target<Native<T>>{native(p.y)});
 }
 
 template <typename T>
 void multiply(const Multiply<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("multiply", multiply_elements<Native<T>>, blocks_for(p.size, kGroup * kThreads),
+  hstu::cuda::launch("multiply", combine_elements<Product, Native<T>>, blocks_for(p.size, kGroup * kThreads),
                      kThreads, stream.handle, p.size, native(p.a), native(p.b),
                      Target<Native<T>>{native(p.y)});
 }
@@ -139,7 +133,7 @@ void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
   const unsigned blocks = blocks_for(p.size, kGroup * kThreads);
   const auto times = [&](const T* other, const Gradient<T>& gradient) {
     if (gradient.to == nullptr) return;
-    hstu::cuda::launch(kWhat, multiply_elements<Native<T>>, blocks, kThreads, stream.handle, p.size,
+    hstu::cuda::launch(kWhat, combine_elements<Product, Native<T>>, blocks, kThreads, stream.handle, p.size,
                        native(p.dy), native(other), target(gradient));
   };
   if (p.da.to != nullptr && p.db.to != nullptr) {
