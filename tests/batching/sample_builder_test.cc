@@ -1,6 +1,8 @@
 #include "hstu/batching/sample_builder.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
 
 #include <gtest/gtest.h>
@@ -268,6 +270,60 @@ TEST(SampleBuilder, RefusesNamesTheDatasetDoesNotHave) {
   DataOptions options;
   options.attributes = {"albumid"};
   expect_error<UsageError>([&] { SampleBuilder(dataset, options); }, {"albumid", "album_id"});
+}
+
+// Draws of negatives from the targets of a batch, by their items: of `part`, where the batch has all anchors.
+std::vector<Ids> drawn_items(const SampleBuilder& builder, const Ids& part, const Ids& batch,
+                             std::size_t own) {
+  const Samples samples = builder.build(part, batch);
+  std::vector<Ids> of_tokens(samples.drawn_item.size() / own);
+  for (std::size_t i = 0; i < samples.drawn_item.size(); ++i)
+    of_tokens[i / own].push_back(samples.items[static_cast<std::size_t>(samples.drawn_item[i])]);
+  return of_tokens;
+}
+
+TEST(SampleBuilder, DrawsEvenlyFromTheTargetsOfTheWholeBatch) {
+  const Data data = small::write(small::random_events(9, {.users = 16, .longest = 9, .items = 30}));
+  const Dataset dataset(data.folder);
+  Ids catalogue(30), anchors;
+  std::iota(catalogue.begin(), catalogue.end(), 0);
+  for (std::int64_t p = 0; p < data.size(); ++p)
+    if (p + 1 == data.size() || data.user_start(p + 1) == p + 1) anchors.push_back(p);
+  constexpr std::size_t kDrawn = 400;
+  DataOptions options;
+  options.history_length = 6;
+  options.strategy = HistoryStrategy::last_n;
+  options.predicts_next_events = true;
+  options.catalogue = {.own = kDrawn, .of_batch = true};
+  const SampleBuilder builder(dataset, options, nullptr, catalogue);
+
+  const Samples samples = builder.build(anchors);
+  std::map<std::int64_t, double> times;
+  for (std::size_t b = 0; b < anchors.size(); ++b) {
+    const auto begin = static_cast<std::size_t>(samples.history_offsets[b]);
+    const auto end = static_cast<std::size_t>(samples.history_offsets[b + 1]);
+    if (begin == end) continue;  // asks for nothing
+    for (std::size_t h = begin + 1; h < end; ++h)
+      times[samples.items[static_cast<std::size_t>(samples.history_item[h])]] = 0;
+    times[data.at(anchors[b]).item] = 0;
+  }
+  const std::vector<Ids> whole = drawn_items(builder, anchors, {}, kDrawn);
+  ASSERT_EQ(static_cast<std::int64_t>(whole.size()), samples.history_offsets.back());
+  for (const Ids& of_token : whole)
+    for (const std::int64_t item : of_token) {
+      ASSERT_TRUE(times.contains(item)) << item << " is no target";
+      ++times[item];
+    }
+  const double expected = static_cast<double>(kDrawn * whole.size()) / static_cast<double>(times.size());
+  ASSERT_LT(times.size(), 30u);
+  for (const auto& [item, n] : times) EXPECT_NEAR(n, expected, 6 * std::sqrt(expected)) << item;
+
+  // A part of the batch, as a rank has it, draws what the batch draws there.
+  const Ids part(anchors.end() - 5, anchors.end());
+  const std::vector<Ids> of_part = drawn_items(builder, part, anchors, kDrawn);
+  ASSERT_FALSE(of_part.empty());
+  EXPECT_EQ(of_part, std::vector<Ids>(whole.end() - std::ssize(of_part), whole.end()));
+  EXPECT_NE(drawn_items(builder, part, {}, kDrawn), of_part);
 }
 
 }  // namespace

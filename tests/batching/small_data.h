@@ -58,8 +58,8 @@ inline Manifest description() {
 
 // A folder of this name, unique to the running test, that does not exist yet.
 inline Path fresh_folder(const std::string& name) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const Path folder = Path(testing::TempDir()) /
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+  const Path folder = Path(::testing::TempDir()) /
                       (std::string("hstu_") + test->test_suite_name() + "_" + test->name() + "_" + name);
   std::filesystem::remove_all(folder);
   return folder;

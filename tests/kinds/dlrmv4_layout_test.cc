@@ -8,7 +8,7 @@
 namespace hstu {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(Dlrmv4Layout, PositionsCountFromTheCandidateIntoThePast) {
   // Two contextual tokens, three events, the candidate; five rows: the oldest share the last.

@@ -72,6 +72,23 @@ TEST_F(RetrievalRun, AnyNumberOfRanksTrainsTheSameModel) {
   }
 }
 
+// The targets that negatives are drawn from are those of all ranks and parts.
+TEST_F(RetrievalRun, NegativesOfTheBatchAreThoseOfAllRanks) {
+  retrieval_of(options_).loss = {.kind = RetrievalLossKind::batch_uniform, .negatives = 8};
+  options_.training.epochs = 8;
+  run_on(1, "whole");
+  const std::vector<double> expected = losses("whole");
+  EXPECT_LT(expected.back(), 0.8 * expected.front());
+  run_on(2, "ranks");
+  options_.training.micro_batch_tokens = 60;
+  run_on(1, "parts");
+  for (const char* const name : {"ranks", "parts"}) {
+    const std::vector<double> found = losses(name);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-5) << name << i;
+  }
+}
+
 // The gradients of parts, of which each reads all items, are summed before the update.
 TEST_F(RetrievalRun, PartsOfABatchMoveTheModelAsTheWholeDoes) {
   run("whole");

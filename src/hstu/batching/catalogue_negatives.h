@@ -22,8 +22,8 @@ inline constexpr std::string_view kPoolOccurrencesColumn =
 inline constexpr std::string_view kPoolDrawsColumn = "pool.draws";  // (P) i32, in the whole batch
 inline constexpr std::string_view kPoolFrequencyColumn = "pool.frequency";  // (P) f32, in training data
 
-// Draws from a catalogue, evenly and with replacement. Pure functions of the batch's draws and of names: the
-// same on any number of ranks, and after a resume. Thread-safe.
+// Draws from a list of items, evenly and with replacement. Pure functions of the batch's draws and of names:
+// the same on any number of ranks, and after a resume. Thread-safe.
 class CatalogueDraws {
  public:
   // `items`: (V) distinct original ids, in an order that is the same on all ranks; at least one.

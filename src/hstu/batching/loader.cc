@@ -141,6 +141,7 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     slot.loaded.build_begin = Clock::now();
     scratch.samples.draws =
         options_.fixed_draws ? BatchDraws(options_.seed) : BatchDraws(options_.seed, claimed.job->cursor);
+    scratch.samples.batch = claimed.job->positions;
     builder_.build(claimed.positions, scratch.samples, scratch.builder);
     slot.loaded.batch.clear();
     layout_.lay_out(scratch.samples, scratch.layout, slot.loaded.batch);

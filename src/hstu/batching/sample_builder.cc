@@ -67,16 +67,21 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
                      all ? catalogue : std::vector<std::int64_t>());
 }
 
-Samples SampleBuilder::build(std::span<const std::int64_t> positions) const {
+Samples SampleBuilder::build(std::span<const std::int64_t> positions,
+                             std::span<const std::int64_t> batch) const {
   Samples samples;
+  samples.batch = batch;
   SampleScratch once = scratch();
   build(positions, samples, once);
+  samples.batch = {};  // which the caller may not keep
   return samples;
 }
 
 void SampleBuilder::build(std::span<const std::int64_t> positions, Samples& samples,
                           SampleScratch& scratch) const {
   find_candidates(positions, samples.draws, scratch);
+  if (data_.catalogue.of_batch)
+    find_batch_targets(samples.batch.empty() ? positions : samples.batch, scratch);
   build(scratch.candidates, samples, scratch);
 }
 
@@ -256,8 +261,9 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   samples.frequencies = frequencies_ ? &*frequencies_ : nullptr;
   samples.catalogue_attributes = data_.catalogue.attributes ? &of_catalogue_ : nullptr;
   if (data_.catalogue.shared > 0) draw_shared(samples, scratch);
-  if (data_.catalogue.own > 0)
-    scratch.drawn.assign(static_cast<std::size_t>(catalogue_->size()), DistinctIds::kAbsent);
+  const std::optional<CatalogueDraws>& own = data_.catalogue.of_batch ? scratch.batch_targets : catalogue_;
+  if (data_.catalogue.own > 0 && own)
+    scratch.drawn.assign(static_cast<std::size_t>(own->size()), DistinctIds::kAbsent);
   const std::uint8_t* const actions = dataset_.action().data();
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
@@ -288,35 +294,14 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
     for (const std::int64_t item : candidate.others)
       samples.candidate_item.push_back(scratch.numbers.number(item));
     samples.candidate_offsets.push_back(std::ssize(samples.candidate_item));
-    if (data_.catalogue.own > 0) draw_own(candidate, history.size(), samples, scratch);
+    if (data_.catalogue.own > 0 && !history.empty())
+      draw_own(*own, candidate, history.size(), samples, scratch);
     if (events_.wanted()) add_events(candidate, history, samples);
     if (data_.weighted) add_weights(candidate, history, samples);
   }
   samples.history_item.resize(tokens);
   samples.history_action.resize(tokens);
   samples.history_time.resize(tokens);
-}
-
-// What is drawn for a batch is the same in all of its parts.
-void SampleBuilder::draw_shared(Samples& samples, SampleScratch& scratch) const {
-  std::vector<std::int64_t> drawn(static_cast<std::size_t>(data_.catalogue.shared));
-  catalogue_->draw_shared(samples.draws, drawn);
-  for (const std::int64_t item : drawn) samples.shared_item.push_back(scratch.numbers.number(item));
-}
-
-void SampleBuilder::draw_own(const Candidate& candidate, std::size_t tokens, Samples& samples,
-                             SampleScratch& scratch) const {
-  std::vector<std::int64_t> drawn(static_cast<std::size_t>(data_.catalogue.own));
-  std::size_t at = samples.drawn_item.size();
-  samples.drawn_item.resize(at + tokens * drawn.size());
-  for (std::size_t t = 0; t < tokens; ++t) {
-    catalogue_->draw_own(samples.draws, candidate.name, static_cast<std::int64_t>(t), drawn);
-    for (const std::int64_t i : drawn) {
-      std::int32_t& number = scratch.drawn[static_cast<std::size_t>(i)];
-      if (number == DistinctIds::kAbsent) number = scratch.numbers.number(catalogue_->item(i));
-      samples.drawn_item[at++] = number;
-    }
-  }
 }
 
 // The positions of a range are close to each other; the events of a history may be in several.

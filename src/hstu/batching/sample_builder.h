@@ -28,10 +28,11 @@ struct SampleScratch {
   explicit SampleScratch(HistoryGatherer histories) : gatherer(std::move(histories)) {}
   HistoryGatherer gatherer;
   ItemNumbers numbers;
-  std::vector<Candidate> candidates;    // (B) of anchors
-  std::vector<std::int64_t> negatives;  // of all of them
-  std::vector<std::int32_t> place;      // [number of an item] index into Samples::items
-  std::vector<std::int32_t> drawn;      // [i of CatalogueDraws::item] number of the item, or kAbsent
+  std::vector<Candidate> candidates;            // (B) of anchors
+  std::vector<std::int64_t> negatives;          // of all of them
+  std::vector<std::int32_t> place;              // [number of an item] index into Samples::items
+  std::vector<std::int32_t> drawn;              // [i of CatalogueDraws::item] number of the item, or kAbsent
+  std::optional<CatalogueDraws> batch_targets;  // of CatalogueDrawOptions::of_batch
 };
 
 // What a sample has of an event of a history: events with equal values are equal tokens.
@@ -56,9 +57,10 @@ class SampleBuilder {
   // The samples of the anchors at `positions`, in their order, and of the negatives that samples.draws draws
   // for them: further candidates of an anchor's sample, or samples with its position behind it. A sample
   // contains nothing from its anchor's position or later, except the candidate itself: item, time, label,
-  // context. Overwrites `samples` except its draws, and reuses its memory.
+  // context. Overwrites `samples` except its draws and its batch, and reuses its memory.
   void build(std::span<const std::int64_t> positions, Samples& samples, SampleScratch& scratch) const;
-  Samples build(std::span<const std::int64_t> positions) const;
+  // `batch`: Samples::batch.
+  Samples build(std::span<const std::int64_t> positions, std::span<const std::int64_t> batch = {}) const;
   // The same for candidates of any origin: the sample of an anchor's Candidate is the anchor's sample.
   // Samples::position has their names. The candidates of a sample are `item`, then `others`.
   void build(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
@@ -110,7 +112,8 @@ class SampleBuilder {
   void add_events(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void add_weights(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void draw_shared(Samples& samples, SampleScratch& scratch) const;
-  void draw_own(const Candidate& candidate, std::size_t tokens, Samples& samples,
+  void find_batch_targets(std::span<const std::int64_t> batch, SampleScratch& scratch) const;
+  void draw_own(const CatalogueDraws& from, const Candidate& candidate, std::size_t tokens, Samples& samples,
                 SampleScratch& scratch) const;
   void add_items(Samples& samples, SampleScratch& scratch) const;
 

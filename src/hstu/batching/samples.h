@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "hstu/batching/attribute_of_items.h"
@@ -12,8 +13,11 @@
 namespace hstu {
 
 struct Samples {
-  std::int64_t count = 0;             // B
-  BatchDraws draws;                   // what a layout draws, by the samples' names
+  std::int64_t count = 0;  // B
+  BatchDraws draws;        // what a layout draws, by the samples' names
+  // The anchors of the global batch that the samples are a part of; empty: they are all of it. Read while
+  // they are built, with CatalogueDrawOptions::of_batch.
+  std::span<const std::int64_t> batch;
   bool predicts_next_events = false;  // as DataOptions says
 
   // History of sample b: tokens [history_offsets[b], history_offsets[b + 1]), oldest first.

@@ -9,17 +9,22 @@
 namespace hstu {
 
 enum class RetrievalLossKind {
-  full,      // softmax over all items
-  uniform,   // over the target and items that are drawn for each position, all alike
+  full,     // softmax over all items
+  uniform,  // over the target and items that are drawn for each position, all alike
+  // The same, drawn from the different targets of the batch of all ranks (RetrievalGR of NVIDIA's
+  // recsys-examples).
+  batch_uniform,
   in_batch,  // over the targets of the batch, corrected by how often they are there
   mixed,     // over those and items that are drawn, corrected in the same way
   gbce,      // binary cross-entropy against drawn items, calibrated (gSASRec)
 };
-inline constexpr Choice<RetrievalLossKind> kRetrievalLosses[] = {{"full", RetrievalLossKind::full},
-                                                                 {"uniform", RetrievalLossKind::uniform},
-                                                                 {"in_batch", RetrievalLossKind::in_batch},
-                                                                 {"mixed", RetrievalLossKind::mixed},
-                                                                 {"gbce", RetrievalLossKind::gbce}};
+inline constexpr Choice<RetrievalLossKind> kRetrievalLosses[] = {
+    {"full", RetrievalLossKind::full},
+    {"uniform", RetrievalLossKind::uniform},
+    {"batch_uniform", RetrievalLossKind::batch_uniform},
+    {"in_batch", RetrievalLossKind::in_batch},
+    {"mixed", RetrievalLossKind::mixed},
+    {"gbce", RetrievalLossKind::gbce}};
 
 struct RetrievalLoss {
   RetrievalLossKind kind = RetrievalLossKind::full;
@@ -30,8 +35,10 @@ struct RetrievalLoss {
   // Over the targets of the batch, and what is drawn for all of it.
   bool has_pool() const { return kind == RetrievalLossKind::in_batch || kind == RetrievalLossKind::mixed; }
   CatalogueDrawOptions drawn() const {
-    const bool own = kind == RetrievalLossKind::uniform || kind == RetrievalLossKind::gbce;
+    const bool of_batch = kind == RetrievalLossKind::batch_uniform;
+    const bool own = kind == RetrievalLossKind::uniform || of_batch || kind == RetrievalLossKind::gbce;
     return {.own = own ? negatives : 0,
+            .of_batch = of_batch,
             .shared = kind == RetrievalLossKind::mixed ? negatives : 0,
             .frequencies = has_pool()};
   }

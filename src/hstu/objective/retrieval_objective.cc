@@ -81,6 +81,7 @@ Variable RetrievalObjective::loss(const Pass& pass, const Variable& vectors) con
     case RetrievalLossKind::full:
       break;
     case RetrievalLossKind::uniform:
+    case RetrievalLossKind::batch_uniform:
       return loss::sampled_softmax(pass.tape, as_rows(pass, vectors), sampled_items(pass, items), softmax,
                                    divisor);
     case RetrievalLossKind::gbce:

@@ -26,7 +26,9 @@ class Search {
       const auto group = static_cast<std::size_t>(context_.ranks);
       for (std::size_t r = 0; r < ranks.size(); r += group) visit_group(ranks.subspan(r, group));
     }
-    if (most_ > before) largest_.parts = parts;
+    if (most_ == before) return;
+    largest_.parts = parts;
+    largest_.batch.assign(positions.begin(), positions.end());
   }
   LargestPart take() { return std::move(largest_); }
 

@@ -13,7 +13,8 @@
 namespace hstu {
 
 struct LargestPart {
-  std::vector<std::int64_t> positions;  // of its samples
+  std::vector<std::int64_t> positions;   // of its samples
+  std::vector<std::int64_t> batch = {};  // of all samples of its step
   // With context groups: the positions that each rank of the part's group has of the same part.
   std::vector<std::vector<std::int64_t>> group = {};
   std::int64_t parts = 1;  // that a rank has of its step

@@ -266,10 +266,11 @@ std::unique_ptr<Model> divided_model(const RunOptions& options, const TaskData& 
   return model;
 }
 
-Batch laid_out(const TaskData& data, std::span<const std::int64_t> positions) {
+Batch laid_out(const TaskData& data, std::span<const std::int64_t> positions,
+               std::span<const std::int64_t> batch_positions) {
   Batch batch;
   LayoutScratch scratch;
-  data.task.model->layout().lay_out(data.samples.build(positions), scratch, batch);
+  data.task.model->layout().lay_out(data.samples.build(positions, batch_positions), scratch, batch);
   batch.supervised = std::max<std::int64_t>(batch.samples, 1);
   return batch;
 }
@@ -285,8 +286,9 @@ std::int64_t memory_of_group(const RunOptions& options, const TaskData& data, co
                         .context = {comm},
                         .replicas = {},
                         .context_above = options.ranks.context_above};
-    of_ranks[rank] = step_memory(*data.task.model, *data.task.objective, laid_out(data, part.group[rank]),
-                                 device, parts, data.catalogue, options.attention, 1, &groups);
+    of_ranks[rank] =
+        step_memory(*data.task.model, *data.task.objective, laid_out(data, part.group[rank], part.batch),
+                    device, parts, data.catalogue, options.attention, 1, &groups);
   });
   return std::ranges::max(of_ranks);
 }
@@ -303,7 +305,7 @@ MemoryPlan plan_memory(const RunOptions& options, const TaskData& data, const Dr
   const LargestPart part =
       largest_part(training_schedule(options, data.anchors, {}), data.samples,
                    division_of(options, model, ranks), most_steps, context_share(options, ranks));
-  const Batch batch = laid_out(data, part.positions);
+  const Batch batch = laid_out(data, part.positions, part.batch);
   MemoryPlan plan;
   plan.ranks = ranks;
   const std::vector<FeatureSpec> features = model.features();

@@ -36,10 +36,11 @@ class BatchOfRanks {
     occurrences_.resize(ranks);
   }
 
-  void add_rank(std::span<const std::int64_t> positions) {
+  // `batch`: of all samples of the step.
+  void add_rank(std::span<const std::int64_t> positions, std::span<const std::int64_t> batch) {
     if (positions.empty()) return read_.push_back(0);  // more ranks than samples
     batch_.clear();
-    model_.layout().lay_out(samples_.build(positions), scratch_, batch_);
+    model_.layout().lay_out(samples_.build(positions, batch), scratch_, batch_);
     const LayerFlops flops = model_.flops(batch_).model;
     const bool twice = model_.layers().layer.recompute.layer;  // the forward pass
     const auto of_rank = static_cast<double>(flops.step() + (twice ? flops.forward() : 0));
@@ -154,13 +155,14 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
   const ContextShare context = context_share(options, ranks);
   double long_tokens = 0, imbalances = 0, imbalances_of_slices = 0, most_ids = 0, most_rows = 0,
          most_occurrences = 0;
-  const auto add = [&](const DividedPiece& piece, std::int64_t piece_samples) {
+  const auto add = [&](const DividedPiece& piece, std::int64_t piece_samples,
+                       std::span<const std::int64_t> batch) {
     if (plan.batches > 0 && piece_samples < options.training.batch_size) return;  // the end of a window
     division_ms.push_back(1000 * seconds_between(piece.begin, piece.end));
     imbalances += piece.division.imbalance;
     imbalances_of_slices += piece.division.imbalance_of_slices;
     BatchOfRanks of_ranks(model, samples, owners);
-    for (const SamplesOfRank& of_rank : piece.ranks) of_ranks.add_rank(of_rank.positions);
+    for (const SamplesOfRank& of_rank : piece.ranks) of_ranks.add_rank(of_rank.positions, batch);
     for (std::size_t t = 0; t < owners.size(); ++t) plan.tables[t].distinct_ids += of_ranks.ids()[t] / ranks;
     most_ids += of_ranks.most_ids();
     most_rows += of_ranks.most_rows();
@@ -186,7 +188,7 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     while (const auto piece = pieces.next()) {
       std::int64_t piece_samples = 0;
       for (const SamplesOfRank& of_rank : piece->ranks) piece_samples += std::ssize(of_rank.positions);
-      add(*piece, piece_samples);
+      add(*piece, piece_samples, job->positions);
     }
   }
   const auto batches = static_cast<double>(std::max<std::int64_t>(plan.batches, 1));

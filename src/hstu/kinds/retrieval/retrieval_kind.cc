@@ -11,11 +11,14 @@
 namespace hstu {
 
 void describe(ConfigFields& f, RetrievalLoss& o) {
-  f.choice("kind", o.kind, kRetrievalLosses,
-           "of each position: softmax over all items (full), over items drawn for it (uniform), over the "
-           "batch's targets (in_batch) or both (mixed), or binary cross-entropy against drawn items (gbce)");
+  f.choice(
+      "kind", o.kind, kRetrievalLosses,
+      "of each position: softmax over all items (full), over items drawn for it (uniform) or drawn for it "
+      "from the batch's targets (batch_uniform), over all of those (in_batch) or those and drawn items "
+      "(mixed), or binary cross-entropy against drawn items (gbce)");
   f.field("temperature", o.temperature, "products of vectors are divided by it", rule::positive());
-  f.field("negatives", o.negatives, "items drawn: uniform, mixed, gbce", rule::between(1, 1 << 20));
+  f.field("negatives", o.negatives, "items drawn: uniform, batch_uniform, mixed, gbce",
+          rule::between(1, 1 << 20));
   f.field("calibration", o.calibration, "t of gbce: 0: binary cross-entropy; 1: calibrated probabilities",
           rule::between(0, 1));
 }
