@@ -282,26 +282,35 @@ def model():
             "model_quirks": outputs(config.with_reference_quirks())}  # fmt: skip
 
 
-def sequence_encoder(preset, seed):
-    """An encoder of retrieval: its parameters, the rows of its items, a batch, and a step's gradients."""
-    n = Numbers(seed)
-    # SASRec's heads share out the width; those of HSTU are of their own size, odd here.
-    head_dim = 5 if preset == "sasrec" else 7
-    sizes = retrieval.Sizes(dim=10, layers=2, heads=2, head_dim=head_dim, longest=12, positions=12)
+def random_encoder(n, preset, sizes):
     module = retrieval.Encoder(preset, sizes)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             mean = float(name.endswith("norm.weight"))
             deviation = 1 / math.sqrt(parameter.shape[0]) if name.endswith("weight") and parameter.dim() > 1 else 0.3
             parameter.copy_(n.normal(*parameter.shape, mean=mean, std=deviation))
+    return module
+
+
+def times_of(n, events):
+    """Ascending seconds with distances from none to years, and equal times."""
+    gaps = torch.exp(n.normal(events, mean=6, std=5)).to(torch.int64) % 40_000_000
+    gaps[1::3] = 0
+    return gaps.cumsum(0)
+
+
+def sequence_encoder(preset, seed):
+    """An encoder of retrieval: its parameters, the rows of its items, a batch, and a step's gradients."""
+    n = Numbers(seed)
+    # SASRec's heads share out the width; those of HSTU are of their own size, odd here.
+    head_dim = 5 if preset == "sasrec" else 7
+    sizes = retrieval.Sizes(dim=10, layers=2, heads=2, head_dim=head_dim, longest=12, positions=12)
+    module = random_encoder(n, preset, sizes)
     lengths, items = [6, 0, 1, 12], 9
     item, offsets = n.integers(0, items, sum(lengths)), offsets_of(lengths)
-    # Distances from none to years, with equal times; the last query of a sample comes much later.
     key_time, query_time = [], []
     for length in lengths:
-        gaps = torch.exp(n.normal(length + 1, mean=6, std=5)).to(torch.int64) % 40_000_000
-        gaps[1::3] = 0
-        times = 1_000_000_000 + gaps.cumsum(0)
+        times = 1_000_000_000 + times_of(n, length + 1)
         key_time.append(times[:-1])
         query_time.append(times[1:])
     key_time, query_time = torch.cat(key_time), torch.cat(query_time)
@@ -309,6 +318,51 @@ def sequence_encoder(preset, seed):
     y = module(leaves["items"], item, offsets, query_time, key_time)
     batch = {"item": item, "offsets": offsets, "key_time": key_time, "query_time": query_time}
     return module_case(n, module, y, leaves) | batch
+
+
+# AdamW's update of an element is near the learning rate whatever its gradient, unless epsilon is not small against it:
+# with this one an update depends on its gradient's size, and a gradient that is 0 but for rounding changes nothing.
+STEP = {"lr": 1e-3, "betas": (0.9, 0.98), "eps": 1e-2, "weight_decay": 0.1}
+TEMPERATURE = 0.05
+
+
+def retrieval_step(preset, seed):
+    """A step of training of a retrieval model from a log: losses over all items, and over given negatives."""
+    n = Numbers(seed)
+    sizes = retrieval.Sizes(dim=8, layers=2, heads=2, head_dim=4, longest=12, positions=12)
+    module = random_encoder(n, preset, sizes)
+    history, items, negatives, lengths = 10, 12, 4, [7, 1, 2, 11, 14]
+    events = n.integers(0, items, sum(lengths))
+    events[torch.from_numpy(n.random.permutation(sum(lengths)))[:items]] = torch.arange(items)  # none is missing
+    users = list(events.split(lengths))
+    times = [1_000_000_000 + times_of(n, length) for length in lengths]
+    tokens = [min(length - 1, history) for length in lengths]
+    rows = n.leaf(items, sizes.dim, std=0.5)
+    drawn = n.integers(0, items, (sum(tokens), negatives))
+    item, target, key_time, query_time = (
+        torch.cat([of_user[len(of_user) - count - 1 + first : len(of_user) - 1 + first]
+                   for of_user, count in zip(of_users, tokens, strict=True)])
+        for of_users, first in ((users, 0), (users, 1), (times, 0), (times, 1)))  # fmt: skip
+    log = {"user": torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths)), "item": events,
+           "time": torch.cat(times), "negatives": drawn, "history_length": scalar(history)}  # fmt: skip
+    leaves = {"items": rows, **dict(module.named_parameters())}
+    tensors = log | leaves | {key: scalar(STEP[key]) for key in ("lr", "eps", "weight_decay")}
+    for kind in ("full", "drawn"):
+        vectors = module(rows, item, offsets_of(tokens), query_time, key_time)
+        unit = rows / torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp(min=1e-6)
+        logits = vectors @ unit.T / TEMPERATURE
+        if kind == "drawn":
+            positive, others = logits.gather(1, target[:, None]), logits.gather(1, drawn)
+            logits = torch.cat([positive, others.masked_fill(drawn == target[:, None], -5e4)], dim=1)
+        loss = F.cross_entropy(logits, target if kind == "full" else torch.zeros_like(target))
+        grads = dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
+        after = {name: leaf.detach().clone().requires_grad_() for name, leaf in leaves.items()}
+        for name, leaf in after.items():
+            leaf.grad = grads[name]
+        torch.optim.AdamW(after.values(), **STEP).step()
+        tensors |= {f"{kind}.loss": loss[None]} | {f"{kind}.d{name}": grad for name, grad in grads.items()}
+        tensors |= {f"{kind}.after.{name}": leaf for name, leaf in after.items()}
+    return tensors
 
 
 def main():
@@ -325,6 +379,8 @@ def main():
     files = {operation.__name__: operation() for operation in operations} | model()
     for seed, preset in enumerate(retrieval.PRESETS, start=13):
         files[f"sequence_{preset}"] = sequence_encoder(preset, seed)
+    for seed, preset in enumerate(retrieval.PRESETS, start=17):
+        files[f"retrieval_step_{preset}"] = retrieval_step(preset, seed)
     arguments.output.mkdir(parents=True, exist_ok=True)
     for name, tensors in files.items():
         path = arguments.output / f"{name}.safetensors"
