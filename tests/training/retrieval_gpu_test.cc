@@ -76,6 +76,34 @@ TEST_F(RetrievalOnGpu, TwoRunsHaveTheSameBytes) {
   }
 }
 
+// Interrupted between checkpoints and resumed: models, moments of rows and of weights,
+// draws and logs are those of a run that was not.
+TEST_F(RetrievalOnGpu, ResumesToTheSameBytes) {
+  options_.tables.by_name["item"].updates = UpdatedRows::all;
+  const auto expect_the_same = [&](SequencePreset preset, RetrievalLossKind loss, Precision precision) {
+    use(preset, loss);
+    options_.precision = precision;
+    const std::string name =
+        std::string(word_of(kSequencePresets, preset)) + " " + std::string(word_of(kRetrievalLosses, loss));
+    run(name);
+    for (const int step : {2, 5}) {
+      const std::string parts = name + std::to_string(step);
+      interrupt_and_resume(parts, "step.end", step);
+      expect_same_run(name, parts);
+    }
+  };
+  expect_the_same(SequencePreset::meta, RetrievalLossKind::full, Precision::bf16);
+  expect_the_same(SequencePreset::nvidia, RetrievalLossKind::batch_uniform, Precision::fp32);
+  expect_the_same(SequencePreset::sasrec, RetrievalLossKind::mixed, Precision::fp32);
+  retrieval_of(options_).position_bias = retrieval_of(options_).time_bias = true;
+  options_.precision = Precision::fp32;
+  retrieval_of(options_).preset = SequencePreset::meta;
+  retrieval_of(options_).loss.kind = RetrievalLossKind::uniform;
+  run("bias");
+  interrupt_and_resume("bias parts", "step.end", 4);
+  expect_same_run("bias", "bias parts");
+}
+
 TEST_F(RetrievalOnGpu, EvaluatesACheckpointAsTheHostDoes) {
   use(SequencePreset::sasrec, RetrievalLossKind::full);
   options_.training.epochs = 12;
