@@ -1,11 +1,16 @@
 #include "hstu/kinds/retrieval/retrieval_layout.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "hstu/kinds/retrieval/retrieval.h"
 #include "hstu/model/draws.h"
 #include "hstu/objective/retrieval_objective.h"
+#include "loss/gradients.h"
+#include "support/op_cases.h"
 
 namespace hstu {
 namespace {
@@ -100,6 +105,58 @@ TEST(RetrievalLayout, HasTheAttributesOfItemsAndTheActionsOfTokens) {
   EXPECT_THAT(batch.values<Id>("genre.ids"), ElementsAre(2, 7, 9));
   EXPECT_THAT(batch.values<Index>("genre.index"), ElementsAre(1, 2, 1));
   EXPECT_THAT(batch.values<Index>("catalogue.genre.index"), ElementsAre(2, 0, 1, 1));
+}
+
+TEST(RetrievalLayout, TokensHaveTheContextsOfTheirUser) {
+  Samples samples = users(true);
+  samples.context = {{9, 4, 9}, {1, 2, 3}};
+  LayoutScratch scratch;
+  Batch batch;
+  RetrievalLayout(SampleFeatures({"item", Id{1} << 41}, {}, {{"country", 20}, {"user", 20}}))
+      .lay_out(samples, scratch, batch);
+  EXPECT_THAT(batch.values<Id>("country.ids"), ElementsAre(9, 4));
+  EXPECT_THAT(batch.values<Index>(retrieval::token_context_column("country")), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(batch.values<Id>("user.ids"), ElementsAre(1, 2, 3));
+  EXPECT_THAT(batch.values<Index>(retrieval::token_context_column("user")), ElementsAre(0, 0, 0, 2));
+}
+
+// In every preset the gradient of a context's rows is that of differences.
+TEST(Retrieval, ContextsAreLearnt) {
+  for (const auto& [word, preset] : kSequencePresets) {
+    RetrievalConfig config;
+    config.preset = preset;
+    config.embedding_dim = 8;
+    config.heads = 2;
+    config.history = 5;
+    const Retrieval model(config, SampleFeatures({"item", Id{1} << 41}, {}, {{"country", 20}}), 3,
+                          DType::f64);
+    Samples samples = users(true);
+    samples.context = {{9, 4, 7}};
+    LayoutScratch scratch;
+    Batch batch;
+    model.layout().lay_out(samples, scratch, batch);
+    const Tensor items = testing::random_tensor({3, 8}, DType::f64, 1),
+                 dy = testing::random_tensor({4, 8}, DType::f64, 2);
+    Tensor countries = testing::random_tensor({3, 8}, DType::f64, 3);
+    const auto outputs = [&](Tape& tape, const Variable& rows) {
+      return model.forward(tape, batch, std::vector<Variable>{Variable(items), rows}, Draws());
+    };
+    Tape tape;
+    const Variable leaf(countries.copy());
+    tape.backward(outputs(tape, leaf), dy);
+    const auto loss = [&] {
+      Tape forward(false);
+      const Tensor y = outputs(forward, Variable(countries)).value();
+      double sum = 0;
+      for (Id i = 0; i < dy.size(); ++i) sum += y.data<double>()[i] * dy.data<double>()[i];
+      return sum;
+    };
+    testing::expect_gradient(countries, leaf.gradient(), loss, word);
+    double largest = 0;
+    for (Id i = 0; i < 8; ++i) largest = std::max(largest, std::abs(leaf.gradient().data<double>()[i]));
+    EXPECT_GT(largest, 1e-3) << word;
+    EXPECT_EQ(leaf.gradient().data<double>()[8], 0) << "the second user has no token";
+  }
 }
 
 // Outputs of the positions that an evaluation asks for are those that training has there.

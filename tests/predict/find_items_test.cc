@@ -6,8 +6,12 @@
 
 #include <gmock/gmock.h>
 
+#include "hstu/dataset/names_writer.h"
+#include "hstu/dataset/writer.h"
 #include "hstu/predict/ann_recall.h"
+#include "hstu/predict/export.h"
 #include "hstu/predict/export_vectors.h"
+#include "hstu/score/request_scorer.h"
 #include "hstu/training/catalogue_baselines.h"
 #include "predict/predict_fixture.h"
 #include "support/kind_options.h"
@@ -23,15 +27,16 @@ std::int64_t walk_item(std::int64_t number) {
   return (number << 30) + 5;
 }
 
-// Users that go from item to item, some of which come back; no labels.
+// Users that go from item to item, some of which come back; no labels. Users are of two countries.
 void write_item_walks(const Path& folder) {
   Manifest description;
   description.name = "walks";
   description.actions = {{"event", 1}, {"click", 2}};
   description.label = "event";
   description.pools = {"event"};
+  description.context = {"unread", "country"};
   EventTable table;
-  std::vector<std::int64_t> user, item, time;
+  std::vector<std::int64_t> user, item, time, unread, country;
   RandomStream random{11};
   for (std::int64_t u = 0; u < kWalkUsers; ++u) {
     auto at = static_cast<std::int64_t>(random.below(kWalkItems));
@@ -40,6 +45,8 @@ void write_item_walks(const Path& folder) {
       item.push_back(walk_item(at));
       time.push_back(1'600'000'000 + 3600 * n + u);
       table.action.push_back(1 | kRankableBit);
+      unread.push_back(n);
+      country.push_back(5 + u % 2);
       at = random.uniform() < 0.8 ? (3 * at + 1) % kWalkItems
                                   : static_cast<std::int64_t>(random.below(kWalkItems));
     }
@@ -47,19 +54,27 @@ void write_item_walks(const Path& folder) {
   table.user.append(user);
   table.item.append(item);
   table.time.append(time);
+  table.context.resize(2);
+  table.context[0].append(unread);
+  table.context[1].append(country);
   std::filesystem::create_directories(folder);
-  write_dataset(folder, description, table);
+  DatasetWriter writer(folder, description);
+  writer.append(ordered(table));
+  writer.finish({}, {}, {}, [&](Manifest& manifest) {
+    write_code_names(folder, "context_country", std::vector<std::string>{"be", "ch", "fi", "it", "fr", "nl"},
+                     manifest);
+  });
 }
 
 class FindItems : public Predict {
  protected:
-  FindItems() {
+  explicit FindItems(const std::vector<ContextualFeature>& contexts = {}) {
     write_item_walks(folder_ / "walks");
     options_.data.path = folder_ / "walks";
     options_.data.options.window_seconds = 0;
     options_.data.options.anchor_stride = 0;
     options_.data.options.min_history = 1;
-    options_.features.context.clear();
+    options_.features.context = contexts;
     RetrievalConfig& model = retrieval_of(options_);
     model.embedding_dim = 20;  // products of vectors have an edge
     model.heads = 2;
@@ -82,9 +97,10 @@ class FindItems : public Predict {
   std::string refused(const PredictOptions& options) const {
     return message_of<UsageError>([&] { predict(options); });
   }
+  void expect_targets_at_their_ranks();
 };
 
-TEST_F(FindItems, TheTargetOfAnEvaluationIsAtItsRank) {
+void FindItems::expect_targets_at_their_ranks() {
   const RunFolder folder = open_run_folder(folder_ / "run");
   Experiment experiment(read_run_options(folder));
   load_run(Checkpoint(find_checkpoint(folder.checkpoints(), -1)), experiment);
@@ -107,6 +123,78 @@ TEST_F(FindItems, TheTargetOfAnEvaluationIsAtItsRank) {
     reciprocal += 1 / static_cast<double>(rank[i]);
   }
   EXPECT_NEAR(*result.find("mrr"), reciprocal / static_cast<double>(kWalkUsers), 1e-12);
+}
+
+TEST_F(FindItems, TheTargetOfAnEvaluationIsAtItsRank) {
+  expect_targets_at_their_ranks();
+}
+
+class FindItemsByContext : public FindItems {
+ protected:
+  FindItemsByContext() : FindItems({{"user", {"user"}, 0, false}, {"of_country", {"country"}, 0, false}}) {}
+};
+
+// Contexts come from the events of the users, of the dataset as of a table of events.
+TEST_F(FindItemsByContext, TheTargetOfAnEvaluationIsAtItsRank) {
+  expect_targets_at_their_ranks();
+}
+
+TEST_F(FindItemsByContext, ATableOfEventsHasThem) {
+  const Dataset dataset(folder_ / "walks");
+  const auto table_with = [&](const char* name, const std::string& country) {
+    std::string text = "user,item,time,action,country\n";
+    for (std::int64_t u = 0; u < 4; ++u)
+      dataset.events_of(u).each([&](std::int64_t p) {
+        const std::string of_user = dataset.context("country")[p] == 5 ? "fr" : "nl";
+        text += fmt::format("{},{},{},event,{}\n", 100 + u, dataset.item()[p], dataset.time()[p],
+                            country.empty() ? of_user : country);
+      });
+    write_file(folder_ / name, text);
+    PredictOptions options = users("user\n100\n101\n102\n103\n", std::string(name) + ".top", kWalkItems);
+    options.events = folder_ / name;
+    return scored(options);
+  };
+  const Columns expected = scored(users("user\n100\n101\n102\n103\n", "top.csv", kWalkItems));
+  const Columns same = table_with("same.csv", ""), other = table_with("other.csv", "fr");
+  EXPECT_EQ(same.at("item"), expected.at("item"));
+  EXPECT_EQ(same.at("score"), expected.at("score"));
+  EXPECT_NE(other.at("score"), expected.at("score")) << "users 101 and 103 are of another country";
+  EXPECT_NE(table_with("unknown.csv", "xx").at("score"), other.at("score")) << "a text without a code is 0";
+  PredictOptions without = users("user\n100\n", "without.csv", 3);
+  write_file(folder_ / "without_country.csv", "user,item,time,action\n100,5,1600000000,event\n");
+  without.events = folder_ / "without_country.csv";
+  EXPECT_THAT(message_of([&] { predict(without); }), HasSubstr("country"));
+}
+
+// From memory: an export, and the events of user 101 with their columns; with kept keys too.
+TEST_F(FindItemsByContext, RequestsBringThemWithTheirEvents) {
+  const std::vector<float> expected = floats(scored(users("user\n101\n", "top.csv", 5)).at("score"));
+  export_model({.run = folder_ / "run", .output = folder_ / "export"});
+  const Dataset dataset(folder_ / "walks");
+  ScoreRequest request{.asked = Asked::top, .user = 101, .top = 5};
+  RequestEvents& events = request.events.emplace();
+  events.context.resize(2);
+  dataset.events_of(1).each([&](std::int64_t p) {
+    events.item.push_back(dataset.item()[p]);
+    events.time.push_back(dataset.time()[p]);
+    events.action.push_back(1);
+    events.context[1].push_back(6);
+  });
+  ScoreRequest other = request, without = request;
+  std::ranges::fill(other.events->context[1], 5);
+  without.events->context.clear();
+  for (const std::int64_t cache : {0, 1 << 20}) {
+    RequestScorer scorer({.model = folder_ / "export", .device = "host", .cache_bytes = cache});
+    const auto scores = [&](const ScoreRequest& r) {
+      scorer.check(r);
+      const ScoreRequest* const one = &r;
+      return scorer.answer({&one, 1}).front().scores;
+    };
+    EXPECT_EQ(scores(request), expected);
+    EXPECT_NE(scores(other), expected);
+    EXPECT_EQ(scores(request), expected) << "keys of another country are not taken";
+    EXPECT_THAT(message_of<UsageError>([&] { scorer.check(without); }), HasSubstr("country"));
+  }
 }
 
 TEST_F(FindItems, SeenItemsAreLeftOutAndUsersWithoutEventsHaveNoRows) {

@@ -92,6 +92,7 @@ TEST_F(ScoreInC, HasTheBytesOfPredict) {
 
 TEST_F(ScoreInC, FindsTheItemsOfPredict) {
   use_retrieval(SequencePreset::meta);
+  options_.features.context = {{"user", {"user"}, 0, false}};
   train_and_export();
   const std::string dataset = folder_ / "dataset";
   ASSERT_EQ(open_in_c(folder_ / "export", dataset), HSTU_SCORE_OK) << hstu_score_error();

@@ -63,6 +63,15 @@ TEST_F(RetrievalOnGpu, ItemsWithAttributesAreTheHosts) {
   }
 }
 
+TEST_F(RetrievalOnGpu, ContextsAreTheHosts) {
+  options_.features.context = {{"user", {"user"}, 0, false}};
+  options_.training.epochs = 5;
+  for (const auto& [word, preset] : kSequencePresets) {
+    use(preset, RetrievalLossKind::full);
+    expect_host_losses("contexts of " + std::string(word));
+  }
+}
+
 TEST_F(RetrievalOnGpu, TwoRunsHaveTheSameBytes) {
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     for (const auto& [word, kind] : kRetrievalLosses) {

@@ -199,6 +199,68 @@ TEST_F(RetrievalOfAttributes, GivenVectorsStayAsTheyAre) {
   EXPECT_NE(values(trained, 1), values(untrained, 1));
 }
 
+class RetrievalOfContexts : public RetrievalRun {
+ protected:
+  RetrievalOfContexts() {
+    options_.data.path = folder_ / "contexts";
+    options_.features.context = {{"of_country", {"country"}, 0, false},
+                                 {"user_and_country", {"user", "country"}, 64, true}};
+    options_.training.epochs = 2;
+  }
+  // The log of walks, whose users have a country in all of their events; but user 7, if it moves.
+  void write_countries(bool moves = false) const {
+    const Dataset walks(folder_ / "walks");
+    Manifest description = walks.manifest();
+    description.context = {"country"};
+    EventTable table;
+    std::vector<std::int64_t> user, item, time, country;
+    for (std::int64_t u = 0; u < walks.users(); ++u) {
+      walks.events_of(u).each([&](std::int64_t p) {
+        user.push_back(walks.user_ids()[static_cast<std::size_t>(u)]);
+        item.push_back(walks.item()[p]);
+        time.push_back(walks.time()[p]);
+        table.action.push_back(walks.action()[static_cast<std::size_t>(p)]);
+        country.push_back(moves && u == 7 && p == walks.events_of(u).latest() ? 3 : 1 + u % 2);
+      });
+    }
+    table.user.append(user);
+    table.item.append(item);
+    table.time.append(time);
+    table.context.emplace_back().append(country);
+    std::filesystem::create_directories(folder_ / "contexts");
+    write_dataset(folder_ / "contexts", description, table);
+  }
+};
+
+TEST_F(RetrievalOfContexts, RanksAndPartsTrainAsOneDoes) {
+  write_countries();
+  run_on(1, "whole");
+  run_on(2, "ranks");
+  options_.training.micro_batch_tokens = 60;
+  run_on(1, "parts");
+  for (const char* const name : {"ranks", "parts"}) expect_losses_near(name, "whole", 1e-5);
+  options_.training.micro_batch_tokens = 0;
+  options_.features.context.clear();
+  run_on(1, "without");
+  EXPECT_NE(losses("without"), losses("whole"));
+}
+
+TEST_F(RetrievalOfContexts, ResumesToTheSameBytes) {
+  write_countries();
+  run("whole");
+  interrupt_and_resume("parts", "step.end", 5);
+  expect_same_run("whole", "parts");
+}
+
+// The context of an event behind the history would tell of the event.
+TEST_F(RetrievalOfContexts, RefusesAUserWithTwoValues) {
+  write_countries(true);
+  EXPECT_THAT(
+      message_of<UsageError>([&] { Experiment experiment(options_); }),
+      ::testing::AllOf(::testing::HasSubstr("of_country"), ::testing::HasSubstr("column country of user 7"),
+                       ::testing::HasSubstr("give all events of a user one value")));
+}
+
 TEST_F(RetrievalRun, RefusesWhatDoesNotFit) {
   const auto message = [&](auto&& change) {
     const RunOptions kept = options_;
@@ -210,16 +272,18 @@ TEST_F(RetrievalRun, RefusesWhatDoesNotFit) {
     options_ = kept;
     return text;
   };
+  using ::testing::AllOf;
   using ::testing::HasSubstr;
   EXPECT_THAT(message([](RunOptions& o) { o.data.options.min_history = 0; }), HasSubstr("data.min_history"));
   EXPECT_THAT(message([](RunOptions& o) { retrieval_of(o).heads = 3; }), HasSubstr("model.heads"));
   EXPECT_THAT(message([](RunOptions& o) { retrieval_of(o).positions = 5; }), HasSubstr("model.positions"));
   EXPECT_THAT(message([](RunOptions& o) { o.data.options.negatives.per_positive = 1; }),
               HasSubstr("data.negatives"));
-  EXPECT_THAT(message([](RunOptions& o) {
-                o.features.context = {{"user", {"user"}, 0, false}};
-              }),
-              HasSubstr("features"));
+  for (const char* const key : {"item", "hour", "weekday"})
+    EXPECT_THAT(message([&](RunOptions& o) {
+                  o.features.context = {{"of_event", {"user", key}, 100, true}};
+                }),
+                AllOf(HasSubstr("of_event"), HasSubstr(key), HasSubstr("take \"user\"")));
   EXPECT_THAT(message([](RunOptions& o) { o.checkpoint.best = "hr@20"; }), HasSubstr("ranking_k = [20]"));
   EXPECT_THAT(message([](RunOptions& o) { o.evaluation.holdout.last = 1; }), HasSubstr("last split"));
 }

@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/batching/all_items.h"
+#include "hstu/batching/user_contexts.h"
 #include "hstu/options/make_task.h"
 #include "hstu/task/dataset_facts.h"
 
@@ -49,6 +50,8 @@ std::vector<std::size_t> stages_of(const Dataset& dataset, const std::vector<std
 }
 
 Task weighted_task(const RunOptions& options, const Dataset& dataset) {
+  if (options.model.options().data_needs().user_contexts)
+    check_user_contexts(dataset, options.features.context);
   Task task = make_task(options, facts_of(dataset));
   task.data.weighted = options.training.weighted && dataset.has_weights();
   return task;

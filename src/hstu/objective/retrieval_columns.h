@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "hstu/batching/batch.h"
@@ -25,6 +26,10 @@ inline constexpr std::string_view kQueryTime = "token.query_time";  // (T) i64 s
 // (T) i32, the bits of the event's actions; only where a model reads them.
 inline constexpr std::string_view kAction = "token.action";
 inline constexpr std::int64_t kActionRows = kRankableBit;  // which is above all bits of actions
+// (T) i32 of a contextual feature: the row of its sample's id, for each token.
+inline std::string token_context_column(std::string_view feature) {
+  return "token.context." + std::string(feature);
+}
 // The tokens that the last layer computes. None of these columns in training: all tokens.
 inline constexpr std::string_view kQuery = "query.token";           // (R) i32, the last of each sample
 inline constexpr std::string_view kQueryName = "query.name";        // (R) i64, their token_name()

@@ -41,7 +41,8 @@ void describe(ConfigFields& f, FeaturesSection& o) {
   f.field("actions", o.actions, "actions the action encoder sees; []: every action of the dataset",
           rule::distinct());
   f.sections("attributes", o.attributes, "item attributes with an embedding");
-  f.sections("context", o.context, "contextual features, one token each before the history");
+  f.sections("context", o.context,
+             "contextual features, one token each before the history; of a user, in kind retrieval");
 }
 
 void describe(ConfigFields& f, NegativeOptions& o) {

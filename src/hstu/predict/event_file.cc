@@ -1,6 +1,7 @@
 #include "hstu/predict/event_file.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/event_sorter.h"
+#include "hstu/dataset/names.h"
 #include "hstu/dataset/user_order.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/predict/item_columns.h"
@@ -54,6 +56,31 @@ std::uint8_t action_of(const CsvReader& rows, std::size_t column, const std::vec
   return mask;
 }
 
+// A context column of the file, of numbers or of texts that the dataset has codes for; a text without one is
+// 0.
+struct ContextColumn {
+  std::size_t column = 0;
+  std::optional<Names> codes = {};
+
+  std::int64_t value(const CsvReader& rows) const {
+    return codes ? codes->id_of(rows.field(column)).value_or(0) : rows.integer(column);
+  }
+};
+
+std::vector<std::optional<ContextColumn>> context_columns(const CsvReader& rows, const Dataset& schema,
+                                                          const std::vector<bool>& needed) {
+  const Manifest& manifest = schema.manifest();
+  std::vector<std::optional<ContextColumn>> columns(manifest.context.size());
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    if (!needed[c]) continue;
+    columns[c].emplace(ContextColumn{.column = rows.column(manifest.context[c])});
+    const std::string of = "context_" + manifest.context[c];
+    if (std::find(manifest.names.begin(), manifest.names.end(), of) != manifest.names.end())
+      columns[c]->codes.emplace(schema.folder(), manifest, of);
+  }
+  return columns;
+}
+
 // Rows as columns, until they make a table.
 struct RowBlock {
   explicit RowBlock(std::size_t context) : values(context) {}
@@ -84,9 +111,7 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   const std::size_t user = rows.column(names.user), item = rows.column(names.item),
                     time = rows.column(names.time), action = rows.column(names.action);
   const TimeColumn times{time, names.time_step, counts_from_1970(manifest)};
-  std::vector<std::size_t> context;
-  for (std::size_t c = 0; c < manifest.context.size(); ++c)
-    context.push_back(needed[c] ? rows.column(manifest.context[c]) : 0);
+  const std::vector<std::optional<ContextColumn>> context = context_columns(rows, schema, needed);
   const bool user_texts = manifest.hashed.contains("user"), item_texts = manifest.hashed.contains("item");
   const auto not_negative = [&](std::size_t column, bool texts) {
     const std::int64_t id = read_id(rows, column, texts);
@@ -102,7 +127,7 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
     block.time.push_back(seconds_of(rows, times));
     block.action.push_back(action_of(rows, action, manifest.actions));
     for (std::size_t c = 0; c < context.size(); ++c)
-      block.values[c].push_back(needed[c] ? rows.integer(context[c]) : 0);
+      block.values[c].push_back(context[c] ? context[c]->value(rows) : 0);
     if (block.action.size() < kTableEvents) continue;
     sorter.append(block.table());
     progress.advance_to(rows.rows());

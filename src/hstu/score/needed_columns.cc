@@ -4,7 +4,9 @@
 
 namespace hstu {
 
-std::vector<bool> context_of_requests(const RunOptions& options, const Manifest& manifest) {
+namespace {
+
+std::vector<bool> context_of_features(const RunOptions& options, const Manifest& manifest) {
   std::vector<bool> needed;
   needed.reserve(manifest.context.size());
   for (const std::string& name : manifest.context) {
@@ -16,8 +18,18 @@ std::vector<bool> context_of_requests(const RunOptions& options, const Manifest&
   return needed;
 }
 
+}  // namespace
+
+std::vector<bool> context_of_requests(const RunOptions& options, const Manifest& manifest) {
+  if (options.model.options().data_needs().user_contexts)
+    return std::vector<bool>(manifest.context.size(), false);
+  return context_of_features(options, manifest);
+}
+
 std::vector<bool> context_of_events(const RunOptions& options, const Manifest& manifest) {
-  const std::vector<std::string> read = options.model.options().data_needs().event_columns;
+  const DataNeeds needs = options.model.options().data_needs();
+  if (needs.user_contexts) return context_of_features(options, manifest);
+  const std::vector<std::string>& read = needs.event_columns;
   std::vector<bool> needed;
   needed.reserve(manifest.context.size());
   for (const std::string& name : manifest.context)

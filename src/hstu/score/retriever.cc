@@ -7,6 +7,7 @@
 #include "hstu/batching/all_items.h"
 #include "hstu/objective/retrieval_columns.h"
 #include "hstu/objective/retrieval_objective.h"
+#include "hstu/score/needed_columns.h"
 
 namespace hstu {
 namespace {
@@ -35,7 +36,9 @@ const RetrievalObjective& retrieval_of(const Learner& learner) {
 
 Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
                      const Dataset& items, Task task, bool row_stable)
-    : pass_(options, checkpoint, dataset, std::move(task), row_stable),
+    : dataset_(dataset),
+      needed_(context_of_events(options, dataset.manifest())),
+      pass_(options, checkpoint, dataset, std::move(task), row_stable),
       lists_(pass_.learner().objective->lists()) {
   if (lists_ != nullptr) {
     items_ = lists_->items();
@@ -51,16 +54,27 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
   blocks_.emplace(catalogue_, kept_by_server(catalogue_));
 }
 
+std::vector<std::int64_t> Retriever::contexts_of(const UserEvents& events) const {
+  std::vector<std::int64_t> values(needed_.size(), 0);
+  if (events.empty()) return values;
+  for (std::size_t c = 0; c < values.size(); ++c)
+    if (needed_[c]) values[c] = dataset_.context(dataset_.manifest().context[c])[events.latest()];
+  return values;
+}
+
 Retriever::Vectors Retriever::vectors(std::span<const User> users) {
   std::vector<Candidate> candidates;
   candidates.reserve(users.size());
+  std::vector<std::vector<std::int64_t>> contexts;
+  for (const User& user : users) contexts.push_back(contexts_of(user.before));
   for (const User& user : users)
     candidates.push_back({.name = std::ssize(candidates),
                           .is_anchor = false,
                           .user = user.user,
                           .item = items_.front(),  // any: what is asked for is not read
                           .time = user.time,
-                          .before = user.before});
+                          .before = user.before,
+                          .context = contexts[candidates.size()]});
   const Tensor outputs = pass_.outputs(candidates);
   const auto sample = pass_.batch().values<std::int32_t>(retrieval::kTargetSample);
   Vectors found{.values = {}, .user = {sample.begin(), sample.end()}};

@@ -15,8 +15,8 @@ namespace hstu {
 
 class Retriever {
  public:
-  // As ForwardPass. The catalogue has all items of the checkpoint's table and of the dataset `items`.
-  // UsageError for a model that scores candidates.
+  // As ForwardPass. `dataset` has the events of users. The catalogue has all items of the checkpoint's table
+  // and of the dataset `items`. UsageError for a model that scores candidates.
   Retriever(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
             const Dataset& items, Task task, bool row_stable = false);
 
@@ -45,6 +45,11 @@ class Retriever {
   std::vector<float> item_vectors();                                 // (V, E) as they are compared
 
  private:
+  // The values of the dataset's context columns, of the user's latest event; 0 where the model reads none.
+  std::vector<std::int64_t> contexts_of(const UserEvents& events) const;
+
+  const Dataset& dataset_;
+  std::vector<bool> needed_;  // by context column
   ForwardPass pass_;
   const ListObjective* lists_;  // null: vectors are compared
   std::vector<std::int64_t> items_;

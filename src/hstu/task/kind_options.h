@@ -17,6 +17,8 @@ struct DataNeeds {
   std::vector<std::string> actions;
   std::vector<std::string> event_columns;  // context columns that are read of every event of a history
   std::vector<std::string> label_columns;  // context columns of labels: requests do not have them
+  // Contexts are the user's (batching/user_contexts.h): histories have them, and requests do not.
+  bool user_contexts = false;
 };
 
 // The keys of section [model] that a kind has.

@@ -48,9 +48,11 @@ void Retrieval::move_to(const Context& context, DType compute) {
 
 Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Variable> rows,
                             const Draws& draws) const {
-  require(rows.size() == 1 + config_.attributes.size(),
-          "retrieval: expected rows of items and {} attributes, found those of {} features",
-          config_.attributes.size(), rows.size());
+  const std::vector<FeatureSpec>& contexts = layout_.sample_features().context;
+  const std::size_t of_items = 1 + config_.attributes.size();
+  require(rows.size() == of_items + contexts.size(),
+          "retrieval: expected rows of items, {} attributes and {} contexts, found those of {} features",
+          config_.attributes.size(), contexts.size(), rows.size());
   SequenceTokens tokens;
   tokens.item = batch.tensor(index_column(layout_.sample_features().item.name));
   tokens.position = batch.tensor(retrieval::kPosition);
@@ -64,6 +66,9 @@ Variable Retrieval::forward(Tape& tape, const Batch& batch, std::span<const Vari
   tokens.keys = batch.history_keys;
   if (action_ != nullptr)
     tokens.added = {{ops::weight(tape, *action_, compute_), batch.tensor(retrieval::kAction)}};
+  for (std::size_t c = 0; c < contexts.size(); ++c)
+    tokens.added.push_back({ops::convert(tape, rows[of_items + c], compute_),
+                            batch.tensor(retrieval::token_context_column(contexts[c].name))});
   const Variable items = item_vectors(tape, batch, rows, config_.attributes);
   const Variable vectors = encoder_(tape, ops::convert(tape, items, compute_), tokens, draws);
   // Training compares them in their own type.

@@ -102,11 +102,6 @@ void check(const TaskRequest& request) {
         "data.min_history = {}: a model of kind retrieval predicts an event from those before it: set 1 or "
         "more",
         request.data.min_history);
-  if (!request.features.context.empty())
-    fail_usage(
-        "features.context: every event of a history is asked for the next one, and a context is known of the "
-        "last alone: remove {}",
-        request.features.context.front().name);
   if (request.data.negatives.per_positive > 0 || request.evaluation_negatives.per_positive > 0)
     fail_usage(
         "negatives: a model of kind retrieval draws those of its loss (model.loss) and evaluates among all "

@@ -15,6 +15,11 @@ struct RetrievalOptions final : KindOptions {
 
   std::unique_ptr<KindOptions> clone() const override { return std::make_unique<RetrievalOptions>(*this); }
   void describe(ConfigFields& fields) override;
+  DataNeeds data_needs() const override {
+    DataNeeds needs;
+    needs.user_contexts = true;
+    return needs;
+  }
 };
 
 namespace retrieval {

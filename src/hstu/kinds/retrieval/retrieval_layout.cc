@@ -87,11 +87,17 @@ std::int64_t attribute_bytes(const Samples& samples) {
   return bytes;
 }
 
+std::int64_t context_bytes(const Samples& samples) {
+  return std::ssize(samples.context) * (Batch::column_bytes<std::int32_t>(samples.history_offsets.back()) +
+                                        2 * Batch::column_bytes<std::int64_t>(samples.count));
+}
+
 }  // namespace
 
 void RetrievalLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Batch& batch) const {
   batch.tokens = samples.history_offsets.back();
-  batch.reserve(attribute_bytes(samples) + 6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
+  batch.reserve(attribute_bytes(samples) + context_bytes(samples) +
+                6 * Batch::column_bytes<std::int32_t>(batch.tokens) +
                 4 * Batch::column_bytes<std::int64_t>(batch.tokens) +
                 2 * Batch::column_bytes<std::int64_t>(std::ssize(samples.items)) +
                 Batch::column_bytes<std::int32_t>((1 + drawn_.own) * batch.tokens) +
@@ -100,9 +106,20 @@ void RetrievalLayout::lay_out(const Samples& samples, LayoutScratch& scratch, Ba
   add_sample_columns(samples, batch);
   add_feature_columns(samples, features_, scratch, batch);
   add_tokens(samples, batch);
+  add_contexts(samples, batch);
   if (!samples.predicts_next_events) add_queries(samples, batch);
   add_targets(samples, batch);
   if (samples.predicts_next_events && (has_pool_ || drawn_.any())) add_drawn(samples, batch);
+}
+
+void RetrievalLayout::add_contexts(const Samples& samples, Batch& batch) const {
+  for (const FeatureSpec& feature : features_.context) {
+    const auto rows = batch.add<std::int32_t>(retrieval::token_context_column(feature.name), {batch.tokens});
+    const auto of_samples = batch.values<std::int32_t>(index_column(feature.name));
+    for (std::size_t b = 0; b < of_samples.size(); ++b)
+      std::fill(rows.begin() + samples.history_offsets[b], rows.begin() + samples.history_offsets[b + 1],
+                of_samples[b]);
+  }
 }
 
 void RetrievalLayout::add_drawn(const Samples& samples, Batch& batch) const {

@@ -22,7 +22,7 @@ class RetrievalLayout final : public BatchLayout {
 
  private:
   void add_tokens(const Samples& samples, Batch& batch) const;
-
+  void add_contexts(const Samples& samples, Batch& batch) const;
   void add_drawn(const Samples& samples, Batch& batch) const;
 
   SampleFeatures features_;
