@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Changes with every change of this header that an older program would not survive. */
-#define HSTU_SCORE_VERSION 1
+#define HSTU_SCORE_VERSION 2
 
 /* What functions return. hstu_score_error() has the text. */
 typedef enum {
@@ -36,10 +36,12 @@ typedef struct {
   size_t size;            /* [sizeof(hstu_score_options)] which header the caller uses */
   const char* model;      /* [NULL] folder of an export or of a run; needed */
   const char* checkpoint; /* [NULL: the newest] of a run: a step or "best" */
-  const char* data;    /* [NULL: the run's] a dataset with users' histories; an export has none of its own */
-  const char* device;  /* [NULL: the run's] "host", "cuda", "cuda:N" or "auto" */
-  int64_t cache_bytes; /* [0: none] of keys and values of histories that stay between requests */
-  int64_t batch_size;  /* [0: as the run's evaluations] samples of a forward pass */
+  const char* data;     /* [NULL: the run's] a dataset with users' histories; an export has none of its own */
+  const char* device;   /* [NULL: the run's] "host", "cuda", "cuda:N" or "auto" */
+  int64_t cache_bytes;  /* [0: none] of keys and values of histories that stay between requests */
+  int64_t cache_behind; /* [0: none] on a GPU: of host memory for histories that leave the GPU's; needs
+                           cache_bytes */
+  int64_t batch_size;   /* [0: as the run's evaluations] samples of a forward pass */
   int64_t most_requests; /* [256] that are answered together */
   int32_t threads;       /* [0: all cores] that compute, on a processor */
 } hstu_score_options;

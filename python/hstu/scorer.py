@@ -19,7 +19,7 @@ from hstu.dataset import Events
 from hstu.run import Run
 from hstu.tree import load_library
 
-_VERSION = 1  # HSTU_SCORE_VERSION
+_VERSION = 2  # HSTU_SCORE_VERSION
 _NO_TIME = -(2**63)
 
 
@@ -43,7 +43,8 @@ Floats = NDArray[np.float32]
 class _Options(Structure):
     _fields_ = [
         ("size", c_size_t), ("model", c_char_p), ("checkpoint", c_char_p), ("data", c_char_p), ("device", c_char_p),
-        ("cache_bytes", c_int64), ("batch_size", c_int64), ("most_requests", c_int64), ("threads", c_int32),
+        ("cache_bytes", c_int64), ("cache_behind", c_int64), ("batch_size", c_int64), ("most_requests", c_int64),
+        ("threads", c_int32),
     ]  # fmt: skip
 
 
@@ -83,8 +84,9 @@ class Scorer:
 
     model: the folder of an export, or of a run (its newest checkpoint, or `checkpoint`: a step or "best"). data: a
     dataset with the events of requests without events. device: "host", "cuda", "cuda:N" or "auto"; the run's without
-    it. cache_bytes: for keys and values of histories between requests. Raises ValueError for a wrong request, and
-    hstu.Error for a model that cannot be opened and for failures.
+    it. cache_bytes: for keys and values of histories between requests; cache_behind: on a GPU, host memory for those
+    that leave the GPU's. Raises ValueError for a wrong request, and hstu.Error for a model that cannot be opened and
+    for failures.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Scorer:
         data: str | os.PathLike[str] | None = None,
         device: str | None = None,
         cache_bytes: int = 0,
+        cache_behind: int = 0,
         batch_size: int = 0,
         most_requests: int = 256,
         threads: int = 0,
@@ -106,7 +109,8 @@ class Scorer:
         options.checkpoint = None if checkpoint is None else str(checkpoint).encode()
         options.data = None if data is None else os.fsencode(data)
         options.device = None if device is None else device.encode()
-        options.cache_bytes, options.batch_size, options.most_requests = cache_bytes, batch_size, most_requests
+        options.cache_bytes, options.cache_behind = cache_bytes, cache_behind
+        options.batch_size, options.most_requests = batch_size, most_requests
         options.threads = threads
         self._check(self._c.hstu_score_open(byref(options), byref(self._scorer)))
         open_scorer = self._scorer

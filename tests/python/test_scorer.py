@@ -100,6 +100,11 @@ def test_wrong_requests_are_named(scorer, cases, change, text):
         scorer.score(request)
 
 
+def test_memory_behind_no_cache_is_refused(exported):
+    with pytest.raises(hstu.Error, match="4096 bytes of host memory are behind no cache"):
+        hstu.Scorer(exported, cache_behind=4096)
+
+
 def test_vectors_of_users_find_the_items_of_predict(folder):
     """Retrieval: no candidates, and a catalogue that comes from the model and `data`."""
     hstu.call("generate", "shop", events=1000, output=folder / "clicks", format="csv", progress=None)

@@ -38,13 +38,14 @@ class ScoreInC : public Score {
  protected:
   ~ScoreInC() override { hstu_score_close(scorer_); }
 
-  hstu_score_status open_in_c(const std::string& model, const std::string& data = "") {
+  hstu_score_status open_in_c(const std::string& model, const std::string& data = "",
+                              std::int64_t cache_bytes = 1 << 20, std::int64_t cache_behind = 0) {
     hstu_score_close(scorer_);
     hstu_score_options options;
     hstu_score_options_init(&options);
     options.model = model.c_str();
     if (!data.empty()) options.data = data.c_str();
-    options.cache_bytes = 1 << 20;
+    options.cache_bytes = cache_bytes, options.cache_behind = cache_behind;
     options.device = "host";
     return hstu_score_open(&options, &scorer_);
   }
@@ -149,7 +150,11 @@ TEST_F(ScoreInC, SaysWhatIsWrong) {
   EXPECT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_BAD_MODEL);
   EXPECT_THAT(hstu_score_error(), HasSubstr("found 99"));
   write_file(manifest, written);
-  ASSERT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_OK) << hstu_score_error();
+  EXPECT_EQ(open_in_c(folder_ / "export", "", 1 << 20, -1), HSTU_SCORE_BAD_MODEL);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("cache_behind"));
+  EXPECT_EQ(open_in_c(folder_ / "export", "", 0, 4096), HSTU_SCORE_BAD_MODEL);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("4096 bytes of host memory are behind no cache"));
+  ASSERT_EQ(open_in_c(folder_ / "export", "", 1 << 20, 1 << 20), HSTU_SCORE_OK) << hstu_score_error();
 
   RequestInC memory{.events = events_of(0), .columns = {}, .contexts = {}, .items = {1}};
   memory.contexts.assign(static_cast<std::size_t>(hstu_score_columns(scorer_)), 0);

@@ -134,10 +134,11 @@ hstu_score_status hstu_score_open(const hstu_score_options* options, hstu_scorer
     check_size(options, "hstu_score_options");
     if (scorer == nullptr) hstu::fail_usage("scorer is NULL");
     if (options->model == nullptr) hstu::fail_usage("options.model is NULL: name the folder of an export");
-    if (options->cache_bytes < 0 || options->batch_size < 0 || options->most_requests < 1 ||
-        options->threads < 0)
+    if (options->cache_bytes < 0 || options->cache_behind < 0 || options->batch_size < 0 ||
+        options->most_requests < 1 || options->threads < 0)
       hstu::fail_usage(
-          "options: cache_bytes, batch_size and threads are at least 0, most_requests at least 1");
+          "options: cache_bytes, cache_behind, batch_size and threads are at least 0, most_requests at least "
+          "1");
     const auto text = [](const char* word) { return std::string(word == nullptr ? "" : word); };
     auto opened = std::make_unique<hstu_scorer>();
     opened->model = std::make_shared<hstu::RequestScorer>(
@@ -146,6 +147,7 @@ hstu_score_status hstu_score_open(const hstu_score_options* options, hstu_scorer
                                    .data = text(options->data),
                                    .device = text(options->device),
                                    .cache_bytes = options->cache_bytes,
+                                   .cache_behind = options->cache_behind,
                                    .batch_size = options->batch_size});
     opened->tasks = opened->model->tasks();
     opened->queue = std::make_unique<hstu::RequestQueue>(

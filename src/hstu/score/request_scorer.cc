@@ -38,6 +38,9 @@ void check_ids(const char* what, const std::vector<std::int64_t>& ids) {
 }  // namespace
 
 RequestScorer::RequestScorer(const RequestScorerOptions& options) {
+  if (options.cache_behind > 0 && options.cache_bytes == 0)
+    fail_usage("the cache of histories: {} bytes of host memory are behind no cache: give it bytes too",
+               options.cache_behind);
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
   run_ = model.options;
