@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -144,6 +145,40 @@ def hostile(port, most_body):
     print("refused")
 
 
+def resident_bytes(process):
+    with open(f"/proc/{process}/status") as status:
+        return 1024 * int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
+
+
+def crowded(port, process, count, most_bytes, body):
+    """Slow clients on all of the server's `count` connections but one, which is answered as before.
+
+    The server's memory grows by at most `most_bytes`. A further client is closed at once, and when the time of the
+    slow ones is over, the server has room again.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    good = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    expected = send(good, "/score", body)
+    assert expected[0] == 200, expected
+    before = resident_bytes(process)
+    slow = []
+    for _ in range(count - 1):
+        slow.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+        slow[-1].sendall(b"POST /score HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+    assert raw(port, b"GET /health HTTP/1.1\r\n\r\n") == b"", "a connection beyond the limit was answered"
+    assert send(good, "/score", body) == expected
+    grown = resident_bytes(process) - before
+    assert grown <= most_bytes, f"{grown} bytes for {count} connections"
+    for connection in slow:
+        while connection.recv(4096):  # until the server closes it
+            pass
+        connection.close()
+    assert send(good, "/score", body) == expected
+    assert get(port, "/health")[0] == 200
+    print(f"{grown >> 20} MiB")
+
+
 def stopped(program, export, body):
     """Stops the program while it owes answers to requests that take a while: each gets its answer."""
     process = subprocess.Popen(
@@ -179,6 +214,8 @@ def main():
         versions(int(arguments[0]), arguments[1], int(arguments[2]), *arguments[3:])
     elif mode == "hostile":
         hostile(int(arguments[0]), int(arguments[1]))
+    elif mode == "crowded":
+        crowded(*map(int, arguments[:4]), arguments[4])
     elif mode == "stopped":
         stopped(*arguments)
     else:

@@ -8,11 +8,16 @@
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "hstu/base/error.h"
+#include "hstu/checkpoint/manifest.h"
 #include "hstu/serve/binary_requests.h"
 #include "hstu/serve/json_requests.h"
 #include "hstu/serve/load.h"
 #include "hstu/serve/model_watch.h"
+#include "sanitizers.h"
 #include "score/score_fixture.h"
 
 namespace hstu::testing {
@@ -98,6 +103,36 @@ TEST_F(Serve, RefusesHostileRequestsAndAnswersTheNext) {
   const Server server(serve_options(folder_ / "export"));
   const CommandResult result = client(fmt::format("hostile {} 100000", server.port()));
   EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+// Also while what is published cannot be opened.
+TEST_F(Serve, AnswersBesideTenThousandSlowClients) {
+  constexpr std::int64_t kClients = 10'000, kMostBytes = std::int64_t{200} << 20;
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  if (files.rlim_max < kClients + 200)
+    GTEST_SKIP() << "this process may open " << files.rlim_max << " files: fewer than the connections";
+  const rlimit raised{files.rlim_max, files.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &raised), 0);
+  train_and_export();
+  ServeOptions options = serve_options(folder_ / "export");
+  options.http.request_seconds = 5;  // the slow ones stay until all are there
+  options.watch = folder_ / "published";
+  std::filesystem::create_directories(options.watch);
+  std::filesystem::copy(folder_ / "export", options.watch / "torn", std::filesystem::copy_options::recursive);
+  for (const auto& file : std::filesystem::recursive_directory_iterator(options.watch / "torn"))
+    if (file.is_regular_file() && file.path().filename() != kManifestName)
+      std::filesystem::resize_file(file.path(), file.file_size() / 2);
+  EXPECT_THROW(RequestScorer({.model = options.watch / "torn"}), Error);
+  std::filesystem::create_directory_symlink("torn", options.watch / "current");
+  {
+    const Server server(options);
+    const CommandResult result =
+        client(fmt::format("crowded {} {} {} {} '{}'", server.port(), getpid(), kClients,
+                           kSanitized ? 8 * kMostBytes : kMostBytes, body_of(1, {2, 3}).dump()));
+    EXPECT_EQ(result.exit_status, 0) << result.text;
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
 TEST_F(Serve, AnswersWhatItHasAcceptedBeforeItEnds) {
