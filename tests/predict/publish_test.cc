@@ -1,14 +1,19 @@
 // Published exports: which one is current, and which remain.
 #include "hstu/predict/publish.h"
 
+#include <csignal>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
+#include "hstu/base/error.h"
 #include "hstu/base/file_lock.h"
+#include "hstu/base/files.h"
 #include "hstu/embedding/saved_table.h"
 #include "hstu/options/make_task.h"
 #include "hstu/predict/run_publisher.h"
@@ -89,6 +94,51 @@ TEST_F(Publish, ChangesGiveTheTrainersRowsAndKeepTheirBase) {
   EXPECT_GT(all_gone, 0) << "this test needs rows that leave";
   publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = "6", .keep = 1});
   EXPECT_EQ(published(), (std::set<std::string>{"current", "step_00000002", "step_00000006"}));
+}
+
+TEST_F(Publish, KeepsTheLastExportWhenTheDiskIsFull) {
+  options_.checkpoint = {.every_steps = 2, .keep = 10};
+  options_.training.max_steps = 4;
+  run("run");
+  const auto at = [&](const char* step) {
+    return publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .full_every = 1});
+  };
+  at("2");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit small = before;
+  small.rlim_cur = 256;  // bytes of a file; without the signal a write fails as on a full disk
+  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string message = message_of<Error>([&] { at("4"); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, signal_before);
+  EXPECT_THAT(message, ::testing::HasSubstr("step_00000004"));
+  EXPECT_EQ(published(), (std::set<std::string>{"current", "step_00000002"}));
+  EXPECT_EQ(open_model_folder(folder_ / "to/current").checkpoint.step(), 2);
+  at("4");
+  EXPECT_EQ(open_model_folder(folder_ / "to/current").checkpoint.step(), 4);
+}
+
+TEST_F(Publish, IncrementsThatAreTornOrAloneAreRefused) {
+  options_.checkpoint = {.every_steps = 2, .keep = 10};
+  options_.training.max_steps = 4;
+  run("run");
+  for (const char* step : {"2", "4"})
+    publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .full_every = 3});
+  const auto read = [&] { rows_of(open_model_folder(folder_ / "to/current").checkpoint); };
+  read();
+  const Path tables = folder_ / "to/step_00000004/weights/tables";
+  for (const auto& file : std::filesystem::recursive_directory_iterator(tables)) {
+    if (!file.is_regular_file() || file.file_size() == 0) continue;
+    const std::string whole = read_file(file.path());
+    write_file(file.path(), whole.substr(0, whole.size() / 2));
+    EXPECT_THAT(message_of<Error>(read), ::testing::HasSubstr(file.path().filename().string()));
+    write_file(file.path(), whole);
+  }
+  read();
+  std::filesystem::rename(folder_ / "to/step_00000002", folder_ / "elsewhere");
+  EXPECT_THAT(message_of<Error>(read), ::testing::HasSubstr("step_00000002"));
 }
 
 TEST_F(Publish, ReplacesWhatAnotherRunPublishedOfThatStep) {
