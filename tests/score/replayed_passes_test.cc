@@ -41,6 +41,7 @@ class ReplayedRequests : public Score {
     const auto replays = open(0, "cuda");
     for (std::int64_t i = 0; i < 3 * kUsers; ++i)
       EXPECT_EQ(answer_of(*replays, i % kUsers), expected[static_cast<std::size_t>(i % kUsers)]) << i;
+    EXPECT_GE(replays->pass().replays(), kUsers);
   }
 };
 

@@ -33,6 +33,7 @@ class ForwardPass {
   // The model's outputs for the samples of the candidates, which the learner's stream computes; undefined if
   // they have no token. Valid until the next call.
   Tensor outputs(std::span<const Candidate> candidates);
+  std::int64_t replays() const { return passes_.replays(); }  // replayed_passes.h
   // Of the latest call.
   const Batch& batch() const { return batch_; }
   const Samples& built() const { return built_; }

@@ -19,6 +19,7 @@ class ReplayedPasses {
  public:
   // The outputs of a replayed pass are valid until the next call.
   Tensor outputs(Learner& learner, const Batch& batch);
+  std::int64_t replays() const { return replays_; }  // passes that were one call
 
  private:
   // What the launches of a pass were made of: sizes and places of the batch's columns.
@@ -39,6 +40,7 @@ class ReplayedPasses {
   ops::KeptWeights weights_;
   bool has_weights_ = false;
   std::shared_ptr<MemoryPool> memory_;
+  std::int64_t replays_ = 0;
   std::list<Pass> passes_;  // the most recently used first
 };
 
