@@ -20,7 +20,7 @@ using namespace hstu::cuda;
 using Element = __nv_bfloat16;
 
 constexpr int kColumns = 64, kDepth = 64, kStages = 4, kRowBytes = 128;  // of a row of 64 elements
-constexpr int kMostParts = 8;                                            // blocks of a cluster
+constexpr int kMostParts = 4;                                            // blocks of a cluster
 constexpr int kSumStride = kColumns + 4;                                 // floats
 constexpr const char* kWhat = "dense layer";
 
@@ -173,11 +173,13 @@ template <int kGroups>
 void launch_few(Layer p, Then then, int multiprocessors, cudaStream_t stream) {
   constexpr int kRows = 64 * kGroups;
   const int row_tiles = (p.rows + kRows - 1) / kRows, column_tiles = p.out / kColumns;
-  const int at_once = multiprocessors * 2;
+  // Two blocks to a multiprocessor; of 128 rows in four parts three to two of them, as each reads all of x.
+  const auto fits = [&](int parts) {
+    const int blocks = row_tiles * column_tiles * parts;
+    return 2 * blocks <= (kGroups > 1 && parts > 2 ? 3 : 4) * multiprocessors;
+  };
   p.parts = 1;
-  while (p.parts < kMostParts && row_tiles * column_tiles * p.parts * 2 <= at_once &&
-         p.in >= 2 * kDepth * 2 * p.parts)
-    p.parts *= 2;
+  while (p.parts < kMostParts && fits(2 * p.parts) && p.in >= 2 * kDepth * 2 * p.parts) p.parts *= 2;
   const int depths = p.in / kDepth;
   p.depth = (depths + p.parts - 1) / p.parts * kDepth;
   const auto run = [&](auto* kernel) {
@@ -204,15 +206,17 @@ bool is_aligned_to_16(const void* data) {
 }  // namespace
 
 bool cuda::dense_few_rows(const Dense<BFloat16>& p, CudaStream stream) {
-  constexpr std::int64_t kMost = 768;  // rows
-  if (p.row_stable || p.rows > kMost || p.out % kColumns != 0 || p.in % kDepth != 0 || p.out > (1 << 20) ||
-      p.in > (1 << 20) || p.silu_from % 4 != 0)
+  if (p.row_stable || p.rows > (1 << 20) || p.out % kColumns != 0 || p.in % kDepth != 0 ||
+      p.out > (1 << 20) || p.in > (1 << 20) || (p.activated != nullptr && p.silu_from % 4 != 0))
     return false;
   for (const void* data :
        std::initializer_list<const void*>{p.x, p.weight, p.bias, p.residual, p.y, p.activated})
     if (!is_aligned_to_16(data)) return false;
   if (current_device_attribute(cudaDevAttrComputeCapabilityMajor, kWhat) < 9) return false;
   const int multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, kWhat);
+  // More tiles than multiprocessors are faster as those of large products.
+  constexpr std::int64_t kRows = 128;
+  if (p.rows > kRows && (p.rows + kRows - 1) / kRows * (p.out / kColumns) > multiprocessors) return false;
   const Layer layer{.rows = static_cast<int>(p.rows),
                     .in = static_cast<int>(p.in),
                     .out = static_cast<int>(p.out),

@@ -171,6 +171,7 @@ template <typename Body>
 __global__ void __launch_bounds__(kThreads, kTogether)
     each_norm_row(std::uint32_t rows, int width, int warps, Body body) {
   Team<Body::kWhole> team(warps, width);
+  hstu::cuda::let_next_launch_begin();  // all blocks are there; a product reads its weight meanwhile
   hstu::cuda::wait_for_previous_launch();
   if constexpr (requires { body.weight; }) {
     const Affine affine(body, team);
