@@ -182,7 +182,8 @@ void HistoryGatherer::take_range(PositionRange range) {
       if (selected_ == positions_.size()) return;
       const int last = std::bit_width(mask) - 1;
       mask ^= std::uint64_t{1} << last;
-      if (take(action_[p + last])) positions_[selected_++] = p + last;
+      // Without a limit for each pool all have room for as long as the history has.
+      if (!rule_.pool_capped || take(action_[p + last])) positions_[selected_++] = p + last;
     }
   }
 }
