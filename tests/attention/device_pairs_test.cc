@@ -2,7 +2,9 @@
 // in fp64. The tests skip on machines without a GPU.
 #ifdef HSTU_WITH_CUDA
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "attention/device_batch.h"
@@ -28,16 +30,17 @@ struct PairsResult {
 template <typename T>
 class PairsTest {
  public:
-  PairsTest(const PairsCase& c, ScoreFunction score) : case_(c), host_(c.shape), score_(score) {
+  PairsTest(const PairsCase& c, ScoreFunction score, int page = 3)
+      : case_(c), host_(c.shape), score_(score), page_(page) {
     std::mt19937 random(c.shape.seed + 3);
     std::normal_distribution<double> normal;
     for (const int length : c.past) {
       lengths_.push_back(length);
-      for (int p = 0; p * kPage < length; ++p) pages_.push_back(static_cast<std::int32_t>(pages_.size()));
+      for (int p = 0; p * page_ < length; ++p) pages_.push_back(static_cast<std::int32_t>(pages_.size()));
       page_offsets_.push_back(std::ssize(pages_));
     }
     std::reverse(pages_.begin(), pages_.end());
-    past_k_.resize(pages_.size() * kPage * static_cast<std::size_t>(past_stride()));
+    past_k_.resize(pages_.size() * static_cast<std::size_t>(page_ * past_stride()));
     past_v_.resize(past_k_.size());
     for (std::vector<double>* all : {&past_k_, &past_v_})
       for (double& x : *all) x = normal(random);
@@ -46,6 +49,7 @@ class PairsTest {
     for (std::vector<double>* all : {&host_.q, &host_.k, &host_.v, &host_.d_o, &past_k_, &past_v_})
       for (double& x : *all)
         x = static_cast<double>(static_cast<float>(static_cast<T>(static_cast<float>(x))));
+    for (std::size_t i = 0; i < lengths_.size(); ++i) forget_rest_of_page(i);
   }
 
   PairsResult exact() {
@@ -114,9 +118,16 @@ class PairsTest {
   }
 
  private:
-  static constexpr int kPage = 3;
-
   std::int64_t past_stride() const { return std::int64_t{case_.shape.heads} * case_.shape.head_dim; }
+  // What a past's last page has behind its tokens is not a number.
+  void forget_rest_of_page(std::size_t past) {
+    const std::int64_t rest = lengths_[past] % page_;
+    if (rest == 0) return;
+    const std::int64_t page = pages_[static_cast<std::size_t>(page_offsets_[past + 1]) - 1];
+    for (std::vector<double>* all : {&past_k_, &past_v_})
+      std::fill(all->begin() + (page * page_ + rest) * past_stride(),
+                all->begin() + (page + 1) * page_ * past_stride(), std::numeric_limits<double>::quiet_NaN());
+  }
   std::vector<double> memory(std::int64_t rows) const { return host_.nan_memory(rows); }
   static std::vector<T> as_type(const std::vector<double>& from) {
     std::vector<T> to;
@@ -140,7 +151,7 @@ class PairsTest {
               .v = past_v_.data(),
               .row_stride = past_stride(),
               .head_stride = case_.shape.head_dim,
-              .page_tokens = kPage,
+              .page_tokens = page_,
               .pasts = std::ssize(case_.past),
               .pages = pages_.data(),
               .page_offsets = page_offsets_.data(),
@@ -153,6 +164,7 @@ class PairsTest {
   PairsCase case_;
   HostProblem<double> host_;
   ScoreFunction score_;
+  int page_;  // tokens
   std::vector<double> past_k_, past_v_;
   std::vector<std::int32_t> pages_;
   std::vector<std::int64_t> page_offsets_{0}, lengths_, row_names_;
@@ -272,7 +284,8 @@ TEST_F(AttentionByPairsOnGpu, TilesOfQueries) {
     for (const int head_dim : {64, 128, 256}) {
       c.shape.head_dim = head_dim, c.shape.gap = 8;
       const std::string what = fmt::format("{}, head size {}", c.name, head_dim);
-      PairsTest<__nv_bfloat16> test(c, ScoreFunction::silu);
+      constexpr int kPage = 16;  // tokens: whole boxes of the tensor copy engine
+      PairsTest<__nv_bfloat16> test(c, ScoreFunction::silu, kPage);
       const PairsResult found = test.on_gpu(AttentionKernel::queries);
       expect_pairs(found.o, test.exact().o, 1.0 / 128, what);
       EXPECT_TRUE(same_bits(found.o, test.on_gpu(AttentionKernel::queries).o)) << what << ": two runs differ";

@@ -367,6 +367,8 @@ TEST(AttentionRoute, ManyQueriesAndCachedKeysGoToTilesOfQueriesOnHopper) {
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::few_queries);
   AttentionProblem cached = routed_problem();
   cached.past = any_past();
+  EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::softmax) << "pages of one token";
+  cached.past.page_tokens = 24;
   EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::queries);
   EXPECT_EQ(choose_attention(cached, kHopper).backward, AttentionKernel::softmax);
   EXPECT_EQ(choose_attention(cached, kAmpere).forward, AttentionKernel::softmax);

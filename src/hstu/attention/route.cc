@@ -61,7 +61,8 @@ bool has_tiles_of_queries(const AttentionProblem& p, const AttentionDevice& devi
                     is_aligned(p.q) && is_aligned(p.k) && is_aligned(p.v);
   if (!fits) return false;
   if (!p.past.any()) return p.query_offsets != nullptr && p.queries >= kFrom * p.samples;
-  return p.mask.left < 0 && p.mask.right == 0 && p.contexts == nullptr &&
+  // Boxes of the tensor copy engine, which have whole periods of its swizzle, are in one page each.
+  return p.mask.left < 0 && p.mask.right == 0 && p.contexts == nullptr && p.past.page_tokens % 8 == 0 &&
          is_aligned({p.past.k, p.past.row_stride, p.past.head_stride}) &&
          is_aligned({p.past.v, p.past.row_stride, p.past.head_stride});
 }

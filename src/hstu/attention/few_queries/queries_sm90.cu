@@ -1,7 +1,8 @@
-// A block has 64 queries of a sample for each warpgroup, and one head. The keys pass through shared memory
-// once for all of them: first those of the past, page by page, then the sample's own. Where the blocks are
-// few, those of a cluster share out the keys and add up their sums through their shared memory, in the order
-// of the blocks.
+// A block has 64 queries of a sample for each warpgroup that computes, and one head. The keys pass through
+// shared memory once for all of them: first those of the past, page by page, then the sample's own. A thread
+// of one more warpgroup copies them, in boxes of the tensor copy engine, and begins with the past before the
+// launch before has ended. Where the blocks are few, those of a cluster share out the keys and add up their
+// sums through their shared memory, in the order of the blocks.
 #include <algorithm>
 #include <array>
 
@@ -9,7 +10,7 @@
 #include "hstu/attention/plain/place.cuh"
 #include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda/launch.cuh"
-#include "hstu/device/cuda/mma.cuh"
+#include "hstu/device/cuda/tensor_map.h"
 #include "hstu/device/cuda/wgmma.cuh"
 
 namespace hstu::cuda {
@@ -18,19 +19,21 @@ namespace {
 using Element = __nv_bfloat16;
 
 constexpr const char* kWhat = "attention of queries, forward";
-constexpr int kKeys = 64;   // of a tile
-constexpr int kStages = 2;  // of tiles of keys and values
+constexpr int kKeys = 64;  // of a tile
 constexpr int kMostSplits = 16;
 constexpr int kRowBytes = 128;  // of 64 elements, in the 128-byte swizzle
 
 struct QueryArguments {
+  CUtensorMap q, k, v;         // of this pass
+  CUtensorMap past_k, past_v;  // boxes of box_rows rows of the pages
   Samples samples;
   const std::int64_t* query_offsets;
-  AttentionInput q, k, v;
   AttentionRows o;
   CachedKeys past;
   float half_alpha;
   int splits;
+  int box_rows, page_tokens;
+  int head_of_q, head_of_k, head_of_v, head_of_past;  // columns from one head to the next
 };
 
 // The tile of a block: `rows` queries of a sample, the first of which is its token `token` of those in this
@@ -71,60 +74,78 @@ __device__ QueryTile find_tile(const QueryArguments& a, std::int64_t block) {
   return tile;
 }
 
-// Where 16 bytes go of a row of a tile of kRows rows: boxes of 64 columns.
-template <int kRows>
-__device__ __forceinline__ std::uint32_t in_boxes(int row, int piece) {
-  return static_cast<std::uint32_t>((piece / 8 * kRows + row) * kRowBytes + ((piece % 8 ^ (row & 7)) * 16));
-}
-
-template <int kD, int kRows, int kThreads>
-__device__ __forceinline__ void copy_queries(std::uint32_t to, const AttentionInput& from, std::int64_t first,
-                                             int head, int there) {
-  constexpr int kPieces = kD / 8;
-  const char* const data = static_cast<const char*>(from.data) + 2 * head * from.head_stride;
-#pragma unroll 1
-  for (int n = 0; n < kRows * kPieces / kThreads; ++n) {
-    const int i = static_cast<int>(threadIdx.x) + n * kThreads, row = i / kPieces, piece = i % kPieces;
-    const bool inside = row < there;
-    copy_or_zero(to + in_boxes<kRows>(row, piece),
-                 inside ? data + 2 * ((first + row) * from.row_stride + piece * 8) : data, inside ? 16 : 0);
-  }
-}
-
-// The keys and values of a sample, in tiles: those of its past, then its own.
+// The keys of a sample in tiles: those of its past, then its own.
 struct KeyTiles {
   const std::int32_t* pages;
   int past, past_tiles;  // tokens, tiles
   std::int64_t first_token;
-  int own;  // tokens
+  BlockWalk own;
+  int n;  // own tokens
 
-  template <int kD, int kThreads>
-  __device__ __forceinline__ void copy_past(std::uint32_t to, const CachedKeys& from, int tile,
-                                            int head) const {
-    constexpr int kPieces = kD / 8;
-    const int page_tokens = static_cast<int>(from.page_tokens);
-#pragma unroll 4
-    for (int n = 0; n < kKeys * kPieces / kThreads; ++n) {
-      const int i = static_cast<int>(threadIdx.x) + n * kThreads, row = i / kPieces, piece = i % kPieces;
-      const int token = tile * kKeys + row;
-      const bool inside = token < past;
-      const int page = inside ? token / page_tokens : 0;
-      const std::int64_t at =
-          (pages[page] * from.page_tokens + (inside ? token - page * page_tokens : 0)) * from.row_stride +
-          head * from.head_stride + piece * 8;
-      const std::uint32_t place = to + in_boxes<kKeys>(row, piece);
-      copy_or_zero(place, static_cast<const char*>(from.k) + 2 * at, inside ? 16 : 0);
-      copy_or_zero(place + kKeys * kD * 2, static_cast<const char*>(from.v) + 2 * at, inside ? 16 : 0);
+  __device__ __forceinline__ bool is_past(int t) const { return t < past_tiles; }
+  // The first key of a tile among those of its kind.
+  __device__ __forceinline__ int first(int t) const { return kKeys * (is_past(t) ? t : own[t - past_tiles]); }
+  // The keys of a tile that are there; what shared memory has behind them is anything.
+  __device__ __forceinline__ int there(int t) const { return min(kKeys, (is_past(t) ? past : n) - first(t)); }
+};
+
+// What a block computes: in shared memory, as it is read where few registers are left.
+struct Place {
+  QueryTile tile;
+  KeyTiles keys;
+  Coverage seen;
+  int from, end;  // tiles of keys
+
+  __device__ Place(const QueryArguments& a, const QueryTile& t, int split)
+      : tile(t), seen(keys_of_queries(t.mask, t.token, t.token + t.rows)) {
+    const int past_of = a.past.k != nullptr ? a.past.past_of[t.sample] : -1;
+    keys = {nullptr, 0, 0, t.first_token, BlockWalk(seen.any, kKeys), t.mask.n};
+    if (past_of >= 0) {
+      keys.pages = a.past.pages + a.past.page_offsets[past_of];
+      keys.past = static_cast<int>(a.past.lengths[past_of]);
+      keys.past_tiles = (keys.past + kKeys - 1) / kKeys;
     }
-  }
-  template <int kD, int kThreads>
-  __device__ __forceinline__ void copy_own(std::uint32_t to, const AttentionInput& k, const AttentionInput& v,
-                                           int block, int head) const {
-    const int first = block * kKeys;
-    copy_queries<kD, kKeys, kThreads>(to, k, first_token + first, head, own - first);
-    copy_queries<kD, kKeys, kThreads>(to + kKeys * kD * 2, v, first_token + first, head, own - first);
+    const int steps = keys.past_tiles + keys.own.count();
+    from = steps * split / a.splits, end = steps * (split + 1) / a.splits;
   }
 };
+
+// One thread copies the keys of a tile, or its values, in boxes of 64 columns.
+template <int kD>
+__device__ __forceinline__ void copy_tile(std::uint32_t to, const QueryArguments& a, const KeyTiles& keys,
+                                          int t, int head, bool of_values, std::uint32_t full) {
+  constexpr int kBoxBytes = kKeys * kRowBytes;
+  if (!keys.is_past(t)) {
+    const CUtensorMap* const map = of_values ? &a.v : &a.k;
+    const int column = head * (of_values ? a.head_of_v : a.head_of_k),
+              row = static_cast<int>(keys.first_token) + keys.first(t);
+    barrier_expect(full, kKeys * kD * 2);
+#pragma unroll
+    for (int c = 0; c < kD / 64; ++c) load_matrix_box(to + c * kBoxBytes, map, column + 64 * c, row, full);
+    return;
+  }
+  const CUtensorMap* const map = of_values ? &a.past_v : &a.past_k;
+  const int boxes = (keys.there(t) + a.box_rows - 1) / a.box_rows, column = head * a.head_of_past;
+  barrier_expect(full, static_cast<std::uint32_t>(boxes * a.box_rows * kD * 2));
+  for (int b = 0; b < boxes; ++b) {
+    const int token = t * kKeys + b * a.box_rows, page = token / a.page_tokens,
+              row = keys.pages[page] * a.page_tokens + token - page * a.page_tokens;
+#pragma unroll
+    for (int c = 0; c < kD / 64; ++c)
+      load_matrix_box(to + c * kBoxBytes + b * a.box_rows * kRowBytes, map, column + 64 * c, row, full);
+  }
+}
+
+// Zeros in place of the values from row `there` on: a weight of 0 times what is not a number would not be 0.
+template <int kD, int kThreads>
+__device__ __forceinline__ void clear_values(std::uint32_t values, int there) {
+  for (int i = threadIdx.x; i < (kKeys - there) * kD / 8; i += kThreads) {
+    const int row = there + i / (kD / 8), piece = i % (kD / 8);
+    store_shared_quad(values + piece / 8 * kKeys * kRowBytes + row * kRowBytes + piece % 8 * 16, uint4{});
+  }
+  fence_async_proxy();
+  named_barrier(1, kThreads);
+}
 
 // silu(alpha s), where h = alpha s / 2.
 __device__ __forceinline__ float silu_of_half(float h) {
@@ -134,10 +155,14 @@ __device__ __forceinline__ float silu_of_half(float h) {
 template <int kD>
 inline constexpr int kSumStride = kD + 8;  // floats
 
+// Tiles of keys or of values that are under way or in use.
+template <int kGroups, int kD>
+constexpr int kSlots = kGroups* kD > 256 || kGroups* kD <= 128 ? 5 : 6;
+
 template <int kGroups, int kD>
 constexpr int shared_bytes() {
-  const int rows = 64 * kGroups, stages = kStages * 2 * kKeys * kD * 2;
-  return rows * kD * 2 + std::max(stages, rows * kSumStride<kD> * 4) + 1024;
+  const int rows = 64 * kGroups, slots = kSlots<kGroups, kD> * kKeys * kD * 2;
+  return rows * kD * 2 + std::max(slots, rows * kSumStride<kD> * 4) + 1024;
 }
 
 // Adds up the sums of the cluster's blocks; each takes some of the rows.
@@ -146,7 +171,7 @@ __device__ void merge(const float (&sum)[kD / 2], const QueryArguments& a, std::
                       const QueryTile& tile, int head, float scale) {
   constexpr int kStride = kSumStride<kD> * 4, kPieces = kD / 4;
   const int lane = threadIdx.x % 32;
-  __syncthreads();  // the last tile has been read
+  named_barrier(1, 128 * kGroups);  // the last tile has been read
 #pragma unroll
   for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -179,100 +204,145 @@ __device__ void merge(const float (&sum)[kD / 2], const QueryArguments& a, std::
 }
 
 template <int kGroups, int kD>
-__global__ void __launch_bounds__(128 * kGroups, kGroups* kD <= 128 ? 2 : 1)
+__global__ void __launch_bounds__(128 * kGroups + 128, kGroups* kD == 64 ? 2 : 1)
     queries_wgmma(const __grid_constant__ QueryArguments a) {
-  constexpr int kRows = 64 * kGroups, kThreads = 128 * kGroups, kTileBytes = kKeys * kD * 2;
+  constexpr int kRows = 64 * kGroups, kConsumers = 128 * kGroups, kThreads = kConsumers + 128;
+  constexpr int kHalf = kKeys * kD * 2, kCount = kSlots<kGroups, kD>;
   extern __shared__ char memory[];
-  const std::uint32_t q = (shared_address(memory) + 1023) & ~1023u, stages = q + kRows * kD * 2;
+  __shared__ std::uint64_t barriers[2 * kCount + 1];
+  __shared__ alignas(16) char place_memory[sizeof(Place)];
+  Place& place = *reinterpret_cast<Place*>(place_memory);
+  const std::uint32_t q = (shared_address(memory) + 1023) & ~1023u, slots = q + kRows * kD * 2,
+                      full = shared_address(barriers), empty = full + 8 * kCount, q_full = empty + 8 * kCount;
   const int split = static_cast<int>(blockIdx.x) % a.splits, head = blockIdx.y;
   let_next_launch_begin();
-  wait_for_previous_launch();
-  const QueryTile tile = find_tile<kRows, kThreads>(a, blockIdx.x / static_cast<unsigned>(a.splits));
-  if (!tile.found) return;  // all blocks of the cluster alike
-  const int past_of = a.past.k != nullptr ? a.past.past_of[tile.sample] : -1;
-  KeyTiles keys{nullptr, 0, 0, tile.first_token, tile.mask.n};
-  if (past_of >= 0) {
-    keys.pages = a.past.pages + a.past.page_offsets[past_of];
-    keys.past = static_cast<int>(a.past.lengths[past_of]);
-    keys.past_tiles = (keys.past + kKeys - 1) / kKeys;
-  }
-  const Coverage seen = keys_of_queries(tile.mask, tile.token, tile.token + tile.rows);
-  const BlockWalk own(seen.any, kKeys);
-  const int steps = keys.past_tiles + own.count(), each = (steps + a.splits - 1) / a.splits;
-  const int from = split * each, end = min(from + each, steps);
-  const auto copy_tile = [&](int t) {
-    if (t < end) {
-      const std::uint32_t to = stages + (t - from) % kStages * (2 * kTileBytes);
-      if (t < keys.past_tiles)
-        keys.copy_past<kD, kThreads>(to, a.past, t, head);
-      else
-        keys.copy_own<kD, kThreads>(to, a.k, a.v, own[t - keys.past_tiles], head);
+  if (threadIdx.x == kConsumers) {
+    for (const CUtensorMap* map : {&a.q, &a.k, &a.v, &a.past_k, &a.past_v}) prefetch_map(map);
+    for (int i = 0; i < kCount; ++i) {
+      barrier_init(full + 8 * i, 1);
+      barrier_init(empty + 8 * i, kConsumers / 32);
     }
-    commit_copies();
-  };
-  copy_queries<kD, kRows, kThreads>(q, a.q, tile.query, head, tile.rows);
-  commit_copies();
-  copy_tile(from);
+    barrier_init(q_full, 1);
+    barrier_init_fence();
+  }
+  if (a.past.k == nullptr) wait_for_previous_launch();  // with a past the lists are there (queries.h)
+  {
+    const QueryTile tile = find_tile<kRows, kThreads>(a, blockIdx.x / static_cast<unsigned>(a.splits));
+    if (!tile.found) return wait_for_previous_launch();  // all blocks of the cluster alike
+    if (threadIdx.x == 0) place = Place(a, tile, split);
+  }
+  __syncthreads();
+  const auto& [tile, keys, seen, from, end] = place;
 
   const int lane = threadIdx.x % 32, own_row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
+  if (threadIdx.x >= kConsumers) {
+    if constexpr (kGroups * kD > 256) give_registers<24>();
+    if (threadIdx.x != kConsumers) return wait_for_previous_launch();
+    const auto copy = [&](int i) {
+      const int slot = i % kCount, round = i / kCount;
+      if (round > 0) barrier_wait(empty + 8 * slot, (round - 1) & 1);
+      copy_tile<kD>(slots + slot * kHalf, a, keys, from + i / 2, head, i % 2 != 0, full + 8 * slot);
+    };
+    const int halves = 2 * (end - from);
+    int next = 0;
+    if (a.past.k != nullptr)
+      for (const int known = min(2 * (keys.past_tiles - from), halves); next < min(known, kCount); ++next)
+        copy(next);
+    wait_for_previous_launch();
+    if (halves > 0) {
+      barrier_expect(q_full, kRows * kD * 2);
+      for (int c = 0; c < kD / 64; ++c)
+        load_matrix_box(q + c * kRows * kRowBytes, &a.q, head * a.head_of_q + 64 * c,
+                        static_cast<int>(tile.query), q_full);
+      for (; next < halves; ++next) copy(next);
+    }
+    return;
+  }
+  if constexpr (kGroups * kD > 256) take_registers<240>();
+  wait_for_previous_launch();
   float sum[kD / 2];
 #pragma unroll
   for (float& x : sum) x = 0;
-  for (int t = from; t < end; ++t) {
-    wait_for_copy_groups<0>();
-    fence_async_proxy();
-    __syncthreads();
-    copy_tile(t + 1);
-    const std::uint32_t tile_at = stages + (t - from) % kStages * (2 * kTileBytes);
-    const std::uint32_t queries = contiguous_k(q + static_cast<int>(threadIdx.x) / 128 * 64 * kRowBytes),
-                        keys_at = contiguous_k(tile_at);
-    float s[kKeys / 2];
-    wgmma_fence();
+  if (from < end) {
+    const std::uint32_t queries = contiguous_k(q + static_cast<int>(threadIdx.x) / 128 * 64 * kRowBytes);
+    const auto wait = [&](int i) { barrier_wait(full + 8 * (i % kCount), i / kCount & 1); };
+    const auto release = [&](int i) {
+      if (lane == 0) barrier_arrive(empty + 8 * (i % kCount));
+    };
+    const auto multiply_keys = [&](float(&s)[kKeys / 2], int i) {
+      wait(i);
+      const std::uint32_t keys_at = contiguous_k(slots + i % kCount * kHalf);
+      wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < kD / 16; ++k) {
-      const std::uint64_t left = descriptor(queries + (k / 4 * kRows * kRowBytes >> 4) + k % 4 * 2),
-                          right = descriptor(keys_at + (k / 4 * kKeys * kRowBytes >> 4) + k % 4 * 2);
-      if (k == 0)
-        Wgmma<Element, kKeys>::template ss_first<0, 0>(s, left, right);
-      else
-        Wgmma<Element, kKeys>::template ss<0, 0>(s, left, right, 1);
-    }
-    wgmma_commit();
-    wgmma_wait<0>();
-    std::uint32_t packed[kKeys / 4];
+      for (int k = 0; k < kD / 16; ++k) {
+        const std::uint64_t left = descriptor(queries + (k / 4 * kRows * kRowBytes >> 4) + k % 4 * 2),
+                            right = descriptor(keys_at + (k / 4 * kKeys * kRowBytes >> 4) + k % 4 * 2);
+        if (k == 0)
+          Wgmma<Element, kKeys>::template ss_first<0, 0>(s, left, right);
+        else
+          Wgmma<Element, kKeys>::template ss<0, 0>(s, left, right, 1);
+      }
+      wgmma_commit();
+    };
+    const auto weights_of = [&](std::uint32_t(&packed)[kKeys / 4], const float(&s)[kKeys / 2], int t) {
 #pragma unroll
-    for (int i = 0; i < kKeys / 4; ++i)
-      packed[i] =
-          pack<Element>(silu_of_half(s[2 * i] * a.half_alpha), silu_of_half(s[2 * i + 1] * a.half_alpha));
-    if (t >= keys.past_tiles) {  // keys that are not there are zeros, and have the weight 0
-      const int first = own[t - keys.past_tiles] * kKeys;
-      if (first < seen.full_lo || first + kKeys > seen.full_hi) {
+      for (int i = 0; i < kKeys / 4; ++i)
+        packed[i] =
+            pack<Element>(silu_of_half(s[2 * i] * a.half_alpha), silu_of_half(s[2 * i + 1] * a.half_alpha));
+      const int there = keys.there(t);
+      if (keys.is_past(t)) {
+        if (there == kKeys) return;
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const Intervals visible =
-              keys_of_query(tile.mask, min(tile.token + own_row + 8 * half, tile.mask.n - 1));
+        for (int i = 0; i < kKeys / 4; ++i) {
+          const int key = 8 * (i / 2) + lane % 4 * 2;
+          if (key >= there) packed[i] &= 0xffff0000u;
+          if (key + 1 >= there) packed[i] &= 0xffffu;
+        }
+        return;
+      }
+      const int first = keys.first(t);
+      if (first >= seen.full_lo && first + kKeys <= seen.full_hi) return;
 #pragma unroll
-          for (int i = 0; i < kKeys / 8; ++i) {
-            const int key = first + 8 * i + lane % 4 * 2;
-            std::uint32_t& pair = packed[2 * i + half];
-            if (!visible.contains(key)) pair &= 0xffff0000u;
-            if (!visible.contains(key + 1)) pair &= 0xffffu;
-          }
+      for (int half = 0; half < 2; ++half) {
+        const Intervals visible =
+            keys_of_query(tile.mask, min(tile.token + own_row + 8 * half, tile.mask.n - 1));
+#pragma unroll
+        for (int i = 0; i < kKeys / 8; ++i) {
+          const int key = first + 8 * i + lane % 4 * 2;
+          std::uint32_t& pair = packed[2 * i + half];
+          if (!visible.contains(key)) pair &= 0xffff0000u;
+          if (!visible.contains(key + 1)) pair &= 0xffffu;
         }
       }
-    }
-    const std::uint32_t values = contiguous_mn(tile_at + kTileBytes, kKeys * kRowBytes);
-    wgmma_fence();
+    };
+    const auto multiply_values = [&](const std::uint32_t(&packed)[kKeys / 4], int i, int there) {
+      wait(i);
+      const std::uint32_t at = slots + i % kCount * kHalf;
+      if (there < kKeys) clear_values<kD, kConsumers>(at, there);
+      const std::uint32_t values = contiguous_mn(at, kKeys * kRowBytes);
+      wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < kKeys / 16; ++k)
-      Wgmma<Element, kD>::template rs<1>(sum, packed + 4 * k, descriptor(values + k * 128), 1);
-    wgmma_commit();
-    wgmma_wait<0>();
+      for (int k = 0; k < kKeys / 16; ++k)
+        Wgmma<Element, kD>::template rs<1>(sum, packed + 4 * k, descriptor(values + k * 128), 1);
+      wgmma_commit();
+    };
+
+    barrier_wait(q_full, 0);
+    for (int t = from, i = 0; t < end; ++t, i += 2) {
+      float s[kKeys / 2];
+      multiply_keys(s, i);
+      wgmma_wait<0>();
+      release(i);
+      std::uint32_t packed[kKeys / 4];
+      weights_of(packed, s, t);
+      multiply_values(packed, i + 1, keys.there(t));
+      wgmma_wait<0>();
+      release(i + 1);
+    }
   }
-  wait_for_copies();
   const float scale =
       a.samples.common_scale * (a.samples.scale != nullptr ? a.samples.scale[tile.sample] : 1.0f);
-  if (a.splits > 1) return merge<kGroups, kD>(sum, a, stages, own_row, tile, head, scale);
+  if (a.splits > 1) return merge<kGroups, kD>(sum, a, slots, own_row, tile, head, scale);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = own_row + 8 * half;
@@ -302,7 +372,7 @@ const std::array<int, kMostSplits + 1>& clusters_at_once() {
       attribute.id = cudaLaunchAttributeClusterDimension;
       attribute.val.clusterDim = {size, 1, 1};
       cudaLaunchConfig_t config{};
-      config.gridDim = {size, 1, 1}, config.blockDim = {128 * kGroups, 1, 1};
+      config.gridDim = {size, 1, 1}, config.blockDim = {128 * kGroups + 128, 1, 1};
       config.dynamicSmemBytes = kBytes;
       config.attrs = &attribute, config.numAttrs = 1;
       if (cudaOccupancyMaxActiveClusters(&at_once[size], kernel, &config) != cudaSuccess) {
@@ -315,52 +385,79 @@ const std::array<int, kMostSplits + 1>& clusters_at_once() {
   return counts;
 }
 
-// The number of blocks that share out the keys of a tile, by which `tiles` of them are done first.
+struct Sizes {
+  int splits = 0;
+  double cost = 0;
+};
+
+// The number of blocks that share out the keys of a tile, by which `tiles` of them are done first. In times
+// of a tile of keys: what a block begins and ends with takes about as long as some of them.
 template <int kGroups, int kD>
-int best_splits(std::int64_t tiles) {
+Sizes best_splits(std::int64_t tiles, std::int64_t tiles_of_keys) {
+  constexpr double kBeginAndEnd = 4.5, kClearly = 0.95;
   const std::array<int, kMostSplits + 1>& at_once = clusters_at_once<kGroups, kD>();
-  int best = 1;
-  double least = 0;
+  Sizes best;
   for (int splits = 1; splits <= kMostSplits; ++splits) {
     const std::int64_t here = at_once[static_cast<std::size_t>(splits)];
     if (here == 0) continue;
-    const double cost = static_cast<double>((tiles + here - 1) / here) / splits;
-    if (splits == 1 || cost < 0.95 * least) best = splits, least = cost;
+    const double cost = static_cast<double>((tiles + here - 1) / here) *
+                        (kBeginAndEnd + static_cast<double>(tiles_of_keys) / splits);
+    if (splits == 1 || cost < kClearly * best.cost) best = {splits, cost};
   }
   return best;
 }
 
 template <int kGroups, int kD>
-void launch_wgmma(const AttentionProblem& p, std::int64_t tiles_of_all, const AttentionRows& o,
-                  cudaStream_t stream) {
-  const int splits = best_splits<kGroups, kD>(tiles_of_all);
-  const QueryArguments a{.samples = samples_of(p),
-                         .query_offsets = p.offsets_of_queries(),
-                         .q = p.q,
-                         .k = p.k,
-                         .v = p.v,
-                         .o = o,
-                         .past = p.past,
-                         .half_alpha = static_cast<float>(p.alpha / 2),
-                         .splits = splits};
+void launch_wgmma(const AttentionProblem& p, int splits, const AttentionRows& o, cudaStream_t stream) {
+  const auto map_of = [&](const AttentionInput& rows, std::int64_t count, int box_rows) {
+    return matrix_map(rows.data, count, (p.heads - 1) * rows.head_stride + kD, rows.row_stride, box_rows);
+  };
+  QueryArguments a{.q = map_of(p.q, p.query_rows(), 64 * kGroups),
+                   .k = map_of(p.k, p.tokens, kKeys),
+                   .v = map_of(p.v, p.tokens, kKeys),
+                   .past_k = {},
+                   .past_v = {},
+                   .samples = samples_of(p),
+                   .query_offsets = p.offsets_of_queries(),
+                   .o = o,
+                   .past = p.past,
+                   .half_alpha = static_cast<float>(p.alpha / 2),
+                   .splits = splits,
+                   .box_rows = kKeys,
+                   .page_tokens = static_cast<int>(p.past.page_tokens),
+                   .head_of_q = static_cast<int>(p.q.head_stride),
+                   .head_of_k = static_cast<int>(p.k.head_stride),
+                   .head_of_v = static_cast<int>(p.v.head_stride),
+                   .head_of_past = static_cast<int>(p.past.head_stride)};
+  a.past_k = a.k, a.past_v = a.v;
+  if (p.past.any()) {
+    constexpr std::int64_t kAnyRows = std::int64_t{1} << 31;  // of pages: how many there are nobody asks
+    while (a.page_tokens % a.box_rows != 0) a.box_rows /= 2;
+    const auto of_pages = [&](const void* data) {
+      return map_of({data, p.past.row_stride, p.past.head_stride}, kAnyRows, a.box_rows);
+    };
+    a.past_k = of_pages(p.past.k), a.past_v = of_pages(p.past.v);
+  }
   const std::int64_t tiles = p.query_rows() / (64 * kGroups) + p.samples;
   launch_grid(queries_wgmma<kGroups, kD>, a,
               dim3(static_cast<unsigned>(tiles * splits), static_cast<unsigned>(p.heads)), splits,
-              128 * kGroups, shared_bytes<kGroups, kD>(), stream, kWhat);
+              128 * kGroups + 128, shared_bytes<kGroups, kD>(), stream, kWhat);
 }
 
-// Large blocks, or small ones of which several share a sample's keys.
+// Blocks of 128 queries or of 64.
 template <int kD>
 void launch_by_size(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
-  const std::int64_t multiprocessors = current_device_attribute(cudaDevAttrMultiProcessorCount, kWhat);
+  constexpr std::int64_t kTilesOfPast = 64;  // the host does not know the lengths: as of 4,096 tokens
+  const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens,
+                     tiles_of_keys = p.past.any() ? kTilesOfPast : (longest + kKeys - 1) / kKeys;
   // Of samples of equal length.
   const std::int64_t each = (p.query_rows() + p.samples - 1) / p.samples;
-  const std::int64_t large = p.samples * ((each + 127) / 128) * p.heads,
-                     small = p.samples * ((each + 63) / 64) * p.heads;
-  if (each > 256 || (each > 64 && 2 * large >= multiprocessors))
-    launch_wgmma<2, kD>(p, large, o, stream);
+  const Sizes large = best_splits<2, kD>(p.samples * ((each + 127) / 128) * p.heads, tiles_of_keys),
+              small = best_splits<1, kD>(p.samples * ((each + 63) / 64) * p.heads, tiles_of_keys);
+  if (large.cost <= small.cost)
+    launch_wgmma<2, kD>(p, large.splits, o, stream);
   else
-    launch_wgmma<1, kD>(p, small, o, stream);
+    launch_wgmma<1, kD>(p, small.splits, o, stream);
 }
 
 }  // namespace
