@@ -65,7 +65,9 @@ TEST_F(RankPlanTest, LongSamplesAreTheWorkOfTheirGroup) {
   options_.ranks.context = 2, options_.ranks.context_above = 1;
   const RankPlan shared = plan_ranks(options_, 2);
   EXPECT_EQ(shared.imbalance, 1);
-  EXPECT_NEAR(shared.flops, alone.flops / 2, 1e-9 * alone.flops);
+  EXPECT_NEAR(shared.work.flops(), alone.work.flops() / 2, 1e-9 * alone.work.flops());
+  EXPECT_EQ(alone.context_exchanges, 0);
+  EXPECT_GT(shared.context_exchanges, 0);
   EXPECT_EQ(shared.bytes(), alone.bytes() + shared.context);
   options_.precision = Precision::bf16;
   EXPECT_EQ(plan_ranks(options_, 2).context, shared.context / 2);

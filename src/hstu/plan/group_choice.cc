@@ -7,8 +7,7 @@
 namespace hstu {
 namespace {
 
-constexpr int kMostContext = 8;              // GPUs of a host
-constexpr std::int64_t kPlannedBatches = 4;  // which tell whether samples are long
+constexpr int kMostContext = 8;  // GPUs of a host
 
 // Of the groups that the options name.
 class GroupPlanner {
@@ -25,12 +24,12 @@ class GroupPlanner {
       if (!can_share(tensor, context)) continue;
       RunOptions with = options_;
       with.ranks.tensor = tensor, with.ranks.context = context;
-      const std::int64_t samples = context_matters() ? kPlannedBatches * options_.training.batch_size : 1;
+      const std::int64_t samples = context_matters() ? kEstimatedBatches * options_.training.batch_size : 1;
       const RankPlan plan = plan_ranks(with, data_, ranks_, samples);
       if (context > 1 && plan.context == 0) return;  // no sample is long
       GroupChoice& choice = choices.emplace_back();
       choice.tensor = tensor, choice.context = context;
-      choice.flops = plan.flops;
+      choice.flops = plan.work.flops();
       if (gpu_) choice.step = estimate_step(plan, *gpu_, options_.precision, net_);
       choice.memory = plan_memory(with, data_, device_.device, ranks_).total();
       choice.fits = device_.memory_bytes == 0 || choice.memory <= usable_bytes(device_);

@@ -12,6 +12,7 @@
 #include "hstu/experiment/divided_heads.h"
 #include "hstu/experiment/division.h"
 #include "hstu/experiment/experiment.h"
+#include "hstu/kernels/gate.h"
 #include "hstu/options/table_options.h"
 
 namespace hstu {
@@ -24,6 +25,25 @@ double largest_over_mean(const std::vector<double>& of_ranks) {
   return sum > 0 ? *std::max_element(of_ranks.begin(), of_ranks.end()) *
                        static_cast<double>(of_ranks.size()) / sum
                  : 1;
+}
+
+// The work of one rank for a batch. Rows that are read and written in the forward and the backward pass, as
+// the kernels of GPUs do (docs/performance/gpu.md): by norms 2 and 4 of the stream; by gates 3 and 5 of the
+// heads, or 5 and 7 where the gate keeps its factors; measured, 36 of the stream before and behind the layers
+// (docs/performance/ranks.md).
+RankPlan::Work work_of(const HstuStackConfig& stack, const LayerFlops& flops, std::int64_t tokens) {
+  const HstuLayerConfig& layer = stack.layer;
+  const std::int64_t forward = layer.recompute.layer ? 2 : 1, parts = kernels::gate_parts(layer.gate);
+  RankPlan::Work work;
+  work.products = static_cast<double>((forward + 2) * (flops.uvqk + flops.projection));
+  work.attention = (static_cast<double>(forward) + 2.5) * static_cast<double>(flops.attention);
+  if (stack.layers == 0) return work;
+  const std::int64_t norms = tokens * layer.dim * stack.layers,
+                     gates = flops.projection / (2 * layer.dim * parts);
+  work.values =
+      static_cast<double>(norms * (2 * forward + 4) +
+                          gates * (parts == 1 ? 3 * forward + 5 : 5 * forward + 7) + 36 * tokens * layer.dim);
+  return work;
 }
 
 // What the ranks have of one batch, laid out one after another.
@@ -41,10 +61,9 @@ class BatchOfRanks {
     if (positions.empty()) return read_.push_back(0);  // more ranks than samples
     batch_.clear();
     model_.layout().lay_out(samples_.build(positions, batch), scratch_, batch_);
-    const LayerFlops flops = model_.flops(batch_).model;
-    const bool twice = model_.layers().layer.recompute.layer;  // the forward pass
-    const auto of_rank = static_cast<double>(flops.step() + (twice ? flops.forward() : 0));
-    flops_ = std::max(flops_, of_rank), all_flops_ += of_rank;
+    const RankPlan::Work work = work_of(model_.layers(), model_.flops(batch_).computed, batch_.tokens);
+    if (work.flops() > most_work_.flops()) most_work_ = work;
+    all_work_ += work;
     tokens_ += static_cast<double>(batch_.tokens);
     read_.push_back(0);
     const std::vector<FeatureSpec> features = model_.features();
@@ -60,10 +79,10 @@ class BatchOfRanks {
     }
   }
 
-  const std::vector<double>& ids() const { return ids_; }  // distinct, by table, of all ranks
-  double flops() const { return flops_; }                  // of the rank with the most
-  double tokens() const { return tokens_; }                // of all ranks
-  double all_flops() const { return all_flops_; }          // of all ranks
+  const std::vector<double>& ids() const { return ids_; }         // distinct, by table, of all ranks
+  const RankPlan::Work& most_work() const { return most_work_; }  // of the rank with the most
+  const RankPlan::Work& all_work() const { return all_work_; }    // of all ranks
+  double tokens() const { return tokens_; }                       // of all ranks
   double most_ids() const { return largest_over_mean(read_); }
   double most_rows() const { return largest_over_mean(rows_); }
   double most_occurrences() const { return largest_over_mean(occurrences_); }
@@ -75,7 +94,8 @@ class BatchOfRanks {
   LayoutScratch scratch_;
   Batch batch_;
   std::vector<double> ids_, read_, rows_, occurrences_;
-  double flops_ = 0, all_flops_ = 0, tokens_ = 0;
+  RankPlan::Work most_work_, all_work_;
+  double tokens_ = 0;
 };
 
 // plan.heads and what they need; plan.dense, of which divided parameters are summed over fewer ranks.
@@ -170,7 +190,7 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     plan.tokens += of_ranks.tokens() / ranks;
     // A rank computes its part of others' samples too.
     const bool shares = context.ranks > 1 || context.tensor > 1;
-    plan.flops += shares ? piece.division.imbalance * of_ranks.all_flops() / ranks : of_ranks.flops();
+    plan.work += shares ? of_ranks.all_work() * (piece.division.imbalance / ranks) : of_ranks.most_work();
     if (context.ranks > 1)
       for (const SamplesOfRank& of_rank : piece.ranks)
         for (const std::int64_t position : of_rank.positions)
@@ -197,7 +217,7 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
   plan.most_ids_over_mean = most_ids / batches;
   plan.most_rows_over_mean = most_rows / batches;
   plan.most_occurrences_over_mean = most_occurrences / batches;
-  plan.flops /= batches;
+  plan.work = plan.work * (1 / batches);
   plan.tokens /= batches;
   plan.parts /= batches;
   plan.accumulate = options.training.accumulate;
@@ -209,6 +229,10 @@ RankPlan plan_ranks(const RunOptions& options, const TaskData& data, int ranks, 
     table.sent = traffic(owners[t], table.distinct_ids, model.row_width(t));
   }
   add_dense(options, model, plan);
+  // In each layer and pass tokens against heads and back; where it is computed again, once more.
+  if (long_tokens > 0)
+    plan.context_exchanges =
+        static_cast<double>(model.layers().layers) * (model.layers().layer.recompute.layer ? 6 : 4);
   plan.context = long_tokens / batches / ranks *
                  bytes_of_long_token(model.layers(), plan.tensor, context.ranks, options.precision);
   return plan;

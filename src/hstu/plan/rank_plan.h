@@ -16,9 +16,23 @@ struct RankPlan {
   std::int64_t batches = 0, samples = 0;  // that were divided, of the run's first
   // The largest work of a rank over the mean, averaged over the batches: as divided, and in slices.
   double imbalance = 1, imbalance_of_slices = 1;
-  // Of the rank with the most, averaged over the batches: model FLOPs (LayerFlops::step, and once more
-  // LayerFlops::forward where layers are computed again) and parts.
-  double flops = 0, parts = 0;
+  // Of the rank with the most, averaged over the batches.
+  struct Work {
+    // FLOPs of both passes (StackFlops::computed), and once more of the forward pass where layers are
+    // computed again.
+    double products = 0, attention = 0;
+    // Values that are read and written for the tokens outside of products and attention.
+    double values = 0;
+
+    double flops() const { return products + attention; }
+    Work& operator+=(const Work& other) {
+      products += other.products, attention += other.attention, values += other.values;
+      return *this;
+    }
+    Work operator*(double factor) const { return {factor * products, factor * attention, factor * values}; }
+  };
+  Work work;
+  double parts = 0;
   std::int64_t accumulate = 1;  // batches of a step
   std::int64_t dim = 0;         // values of the widest row
   double division_ms = 0;       // of one batch on one thread, the median
@@ -43,6 +57,7 @@ struct RankPlan {
   double head_exchanges = 0;  // of a batch's part
   // Bytes that leave a rank in a batch for the layers of long samples, the mean: ranks.context.
   double context = 0;
+  double context_exchanges = 0;  // of a batch's part
   // Of the rank with the most, over the mean, averaged over the batches: distinct ids that it reads; rows of
   // split and whole tables that it sends to those that read them; and rows that it would send if an id were
   // sent as often as it occurs.

@@ -25,7 +25,10 @@ StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision 
   step.ranks = plan.ranks;
   step.samples = batches * static_cast<double>(plan.samples) /
                  static_cast<double>(std::max<std::int64_t>(plan.batches, 1));
-  step.model = batches * plan.flops / (rates.share_of_peak * peak);
+  const double value = precision == Precision::bf16 ? 2 : 4,
+               memory = rates.share_of_bandwidth * gpu.memory_bandwidth;
+  step.model = batches * (plan.work.products / (rates.products * peak) +
+                          plan.work.attention / (rates.attention * peak) + value * plan.work.values / memory);
   double rows = 0;
   bool any_move = false, any_copies = false;
   for (const RankPlan::Table& table : plan.tables) {
@@ -36,37 +39,39 @@ StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision 
   // writes the row and its state.
   constexpr double kPasses = 12;
   const double row_bytes = sizeof(float) * static_cast<double>(plan.dim);
-  step.rows = batches * kPasses * rows * row_bytes / (rates.share_of_bandwidth * gpu.memory_bandwidth);
+  step.rows = batches * kPasses * rows * row_bytes / memory;
   const RankPlan::Traffic sent = plan.sent();
   const auto on_the_way = [&](double bytes) {
     return seconds_to_send(bytes, plan.ranks, net) / rates.share_of_bandwidth;
   };
   step.table_bytes = batches * on_the_way(sent.ids + sent.rows + sent.row_gradients);
   step.dense_bytes = on_the_way(plan.dense);
-  step.context = batches * on_the_way(plan.context);
+  const double of_layers = batches * plan.parts * rates.layer_exchange_seconds;
+  step.context = batches * on_the_way(plan.context) + of_layers * plan.context_exchanges;
   if (plan.ranks == 1) return step;
-  // Groups are of one host as far as it has GPUs. Assumed: the exchanges of a layer begin as those of rows
-  // do.
-  step.heads = batches * (seconds_to_send(plan.heads, plan.tensor, net) / rates.share_of_bandwidth +
-                          plan.parts * plan.head_exchanges * rates.head_seconds * std::log2(plan.tensor));
+  // Groups are of one host as far as it has GPUs.
+  step.heads = batches * seconds_to_send(plan.heads, plan.tensor, net) / rates.share_of_bandwidth +
+               of_layers * plan.head_exchanges * std::log2(plan.tensor);
   // Of each part: ids, rows and gradients; the gradients of copies. Of each step: the slices of a bucket of
   // dense gradients, and their sums.
   const double exchanges = batches * plan.parts * ((any_move ? 3 : 0) + (any_copies ? 1 : 0));
   const double dense = plan.dense * plan.ranks / (2.0 * (plan.ranks - 1));
-  step.messages = exchanges * rates.exchange_seconds * std::log2(plan.ranks) +
-                  2 * std::max(1.0, dense / rates.bucket_bytes) * rates.bucket_seconds;
+  const double buckets = std::max(1.0, dense / rates.bucket_bytes);
+  step.messages = rates.beside_others * step.model +
+                  (exchanges + 2 * buckets) * rates.exchange_seconds * std::log2(plan.ranks);
   return step;
 }
 
 std::vector<StepEstimate> estimate_scaling(const RunOptions& options, const GpuSpecs& gpu,
                                            const Interconnect& net, int ranks) {
   const TaskData data(options);
+  const std::int64_t samples = kEstimatedBatches * options.training.batch_size;
   std::vector<StepEstimate> steps;
   for (int n = 1; n < 2 * ranks; n *= 2) {
     const int of = std::min(n, ranks);
     RunOptions with = options;
     if (of % options.ranks.tensor != 0) with.ranks.tensor = 1;
-    steps.push_back(estimate_step(plan_ranks(with, data, of, 1), gpu, options.precision, net));
+    steps.push_back(estimate_step(plan_ranks(with, data, of, samples), gpu, options.precision, net));
   }
   return steps;
 }

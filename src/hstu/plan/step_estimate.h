@@ -2,6 +2,7 @@
 // and at which number of ranks a run stops scaling.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 
 namespace hstu {
 
+inline constexpr std::int64_t kEstimatedBatches = 4;  // first ones of the run, whose mean is estimated
+
 // Bytes a second each way, of one GPU.
 struct Interconnect {
   double link = 0;        // to the GPUs of its host
@@ -19,20 +22,17 @@ struct Interconnect {
   int gpus_per_host = 8;
 };
 
-// What was measured on one H200 and on two and four NVIDIA H100 of one host, and what is assumed
+// What was measured on one, two and four NVIDIA H100 of one host, and what is assumed
 // (docs/performance/ranks.md).
 struct StepRates {
-  double share_of_peak =
-      0.52;  // model FLOPs over time x peak: 0.565 DLRMv4, 0.477 to 0.49 the ranking benchmark
-  // By which an exchange of ids, rows or their gradients makes a step longer, by waits and by the kernels
-  // beside it, which it takes multiprocessors from: DLRMv4 on two, 1.1 ms on four. Assumed: as much for each
-  // doubling.
-  double exchange_seconds = 5.4e-4;
-  // The same of the two exchanges of a bucket of dense gradients, of which there are as many as there are
-  // bucket_bytes: the ranking benchmark, 40 exchanges for 213 MB.
-  double bucket_seconds = 2.2e-4, bucket_bytes = 9e6;
-  // Assumed, of an exchange of a layer whose heads two ranks share.
-  double head_seconds = 1e-4;
+  // FLOPs over time x peak, at the power limit: of the layers' products and of attention.
+  double products = 0.51, attention = 0.594;
+  // By which a step beside other ranks is longer: kernels that messages take multiprocessors from, and waits
+  // for the slowest rank.
+  double beside_others = 0.07;
+  // Of an exchange, for each doubling of the ranks; of one inside a layer that ranks share. Fitted.
+  double exchange_seconds = 3e-5, layer_exchange_seconds = 2e-4;
+  double bucket_bytes = 9e6;        // of dense gradients, in two exchanges
   double share_of_bandwidth = 0.8;  // assumed: of memory, link and network
 };
 
@@ -40,13 +40,13 @@ struct StepRates {
 struct StepEstimate {
   int ranks = 1;
   double samples = 0;      // of the step
-  double model = 0;        // FLOPs of the rank with the most, over the rate
+  double model = 0;        // work of the rank with the most, over the rates
   double rows = 0;         // rows that are gathered, merged and updated, over the memory's bandwidth
   double table_bytes = 0;  // bytes of ids, rows and their gradients over the links
   double dense_bytes = 0;  // bytes of the dense gradients
   double heads = 0;        // bytes of heads that ranks share, and the exchanges of layers
   double context = 0;      // bytes of the layers of long samples
-  double messages = 0;     // the least that exchanges take
+  double messages = 0;     // what exchanges take whatever their bytes, waits, and slower kernels
   double seconds() const { return model + rows + table_bytes + dense_bytes + heads + context + messages; }
   double samples_per_s() const { return samples / seconds(); }
 };
@@ -54,7 +54,7 @@ struct StepEstimate {
 StepEstimate estimate_step(const RankPlan& plan, const GpuSpecs& gpu, Precision precision,
                            const Interconnect& net, const StepRates& rates = {});
 
-// Of 1, 2, 4 ... and `ranks` ranks, by the first batch of the run.
+// Of 1, 2, 4 ... and `ranks` ranks, by the first batches of the run.
 std::vector<StepEstimate> estimate_scaling(const RunOptions& options, const GpuSpecs& gpu,
                                            const Interconnect& net, int ranks);
 
