@@ -29,6 +29,7 @@ struct RoutedCase {
   std::string name;
   int head_dim;
   std::function<void(AttentionProblem&)> change;
+  std::string run_on;  // GPUs on which the tests of these kernels passed
 };
 
 std::vector<RoutedCase> routed_cases() {
@@ -37,28 +38,29 @@ std::vector<RoutedCase> routed_cases() {
   static float log_sums[1] = {};
   const auto same = [](AttentionProblem& /*p*/) {};
   const auto with_bias = [](AttentionProblem& p) { p.bias.position_table = kTable, p.bias.positions = 1; };
-  return {
-      {"bf16, fp16; head size 32, 64, 128, 256", 128, same},
-      {"any other head size", 96, same},
-      {"fp32", 128, [](AttentionProblem& p) { p.type = AttentionType::fp32; }},
-      {"a relative bias, head size 32, 64", 64, with_bias},
-      {"a relative bias, head size 128", 128, with_bias},
-      {"a relative bias, head size 256", 256, with_bias},
-      {"query offsets, bf16", 128, [](AttentionProblem& p) { p.query_offsets = kOffsets; }},
-      {"softmax, head size 32, 64, 128", 128,
-       [](AttentionProblem& p) { p.score = ScoreFunction::softmax, p.log_sums = log_sums; }},
-      {"softmax, any other head size", 256, [](AttentionProblem& p) { p.score = ScoreFunction::softmax; }},
-      {"row_stable", 128, [](AttentionProblem& p) { p.row_stable = true; }}};
+  return {{"bf16, fp16; head size 32, 64, 128, 256", 128, same, "H100, H200"},
+          {"any other head size", 96, same, "H100, H200"},
+          {"fp32", 128, [](AttentionProblem& p) { p.type = AttentionType::fp32; }, "H100, H200"},
+          {"a relative bias, head size 32, 64", 64, with_bias, "H100"},
+          {"a relative bias, head size 128", 128, with_bias, "H100"},
+          {"a relative bias, head size 256", 256, with_bias, "H100"},
+          {"query offsets, bf16", 128, [](AttentionProblem& p) { p.query_offsets = kOffsets; }, "H100, H200"},
+          {"softmax, head size 32, 64, 128", 128,
+           [](AttentionProblem& p) { p.score = ScoreFunction::softmax, p.log_sums = log_sums; }, "H100"},
+          {"softmax, any other head size", 256, [](AttentionProblem& p) { p.score = ScoreFunction::softmax; },
+           "H100"},
+          {"row_stable", 128, [](AttentionProblem& p) { p.row_stable = true; }, "H100"}};
 }
 
-// A line for each case, a column for each generation: the kernel, or "forward, backward" where they differ.
+// A line for each case, a column for each generation: the kernel, or "forward, backward" where they differ;
+// and where they have run.
 std::string table_of_routes() {
   std::string text = "| bf16 where not said otherwise |", rule = "| --- |";
   for (const AttentionDevice& device : kGenerations) {
     text += fmt::format(" {}.{} |", device.major, device.minor);
     rule += " --- |";
   }
-  text += "\n" + rule + "\n";
+  text += " run on |\n" + rule + " --- |\n";
   for (const RoutedCase& routed : routed_cases()) {
     text += "| " + routed.name + " |";
     for (const AttentionDevice& device : kGenerations) {
@@ -69,7 +71,7 @@ std::string table_of_routes() {
       text +=
           forward == backward ? fmt::format(" {} |", forward) : fmt::format(" {}, {} |", forward, backward);
     }
-    text += "\n";
+    text += " " + routed.run_on + " |\n";
   }
   return text;
 }
