@@ -13,7 +13,10 @@ Step begin_step(Learner& learner, PartSource& parts, const StepContext& context)
   auto work = std::make_unique<StepWork>(learner, parts, context);
   std::unique_ptr<UpdateRule> rule;
   with_launches_of_step(learner, work->part(), [&] {
-    pass_parts(*work);       // 1 to 4
+    pass_parts(*work);  // 1 to 4
+    // Scores are added up beside the backward pass: the sums over GPUs wait for its end. Not where that needs
+    // messages.
+    if (learner.gpus != nullptr && context.unshared) work->settle_predictions();
     work->sum_over_ranks();  // 5 gradients of parameters and of rows
     rule = choose_update_rule(*work);
     rule->begin(*work);  // 6 check, 7 update: where the device decides

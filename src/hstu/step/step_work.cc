@@ -166,6 +166,7 @@ void StepWork::update(double clip, const float* factor) {
 }
 
 void StepWork::settle_predictions() {
+  if (result_.predictions) return;
   {
     const TraceRange stage(context_.compute, kPredictionsStage);
     if (learner_.gpus != nullptr) learner_.gpus->wait(exchanges_);

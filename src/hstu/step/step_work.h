@@ -39,7 +39,7 @@ class StepWork : public PartPasses {
   // place: (1) in a GPU's memory; NaN: neither parameters nor rows are updated.
   void update(double clip, const float* factor);
 
-  // Predictions of the global batch, given to StepContext::on_predictions too.
+  // Predictions of the global batch, given to StepContext::on_predictions too. Once.
   void settle_predictions();
   // The loss of this rank, which its device has computed.
   double loss_of_rank() const;
