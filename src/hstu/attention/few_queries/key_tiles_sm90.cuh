@@ -98,12 +98,38 @@ struct Place {
   }
 };
 
-// One thread copies the keys of a tile, or its values, in boxes of 64 columns.
+// The rows of a past's boxes, one after the other, for a warp: its lanes read the numbers of pages together.
+class PastRows {
+ public:
+  __device__ PastRows(const QueryArguments& a, const KeyTiles& keys, int first_tile)
+      : a_(a), keys_(keys), first_(first_tile * (kKeys / a.box_rows)) {}
+
+  // Of box b of a tile, in ascending order; `again`: of a box that was asked for.
+  __device__ int row(int t, int b, bool again) {
+    const int box = t * (kKeys / a_.box_rows) + b, lane = (box - first_) % 32;
+    if (lane == 0 && !again) {
+      const int token = (box + static_cast<int>(threadIdx.x) % 32) * a_.box_rows,
+                page = token / a_.page_tokens;
+      if (token < keys_.past) row_ = keys_.pages[page] * a_.page_tokens + token - page * a_.page_tokens;
+    }
+    return __shfl_sync(0xffffffffu, row_, lane);
+  }
+
+ private:
+  const QueryArguments& a_;
+  const KeyTiles& keys_;
+  int first_, row_ = 0;
+};
+
+// A warp copies the keys of a tile, or its values, in boxes of 64 columns.
 template <int kD>
 __device__ __forceinline__ void copy_tile(std::uint32_t to, const QueryArguments& a, const KeyTiles& keys,
-                                          int t, int head, bool of_values, std::uint32_t full) {
+                                          PastRows& rows, int t, int head, bool of_values,
+                                          std::uint32_t full) {
   constexpr int kBoxBytes = kKeys * kRowBytes;
+  const bool copies = threadIdx.x % 32 == 0;
   if (!keys.is_past(t)) {
+    if (!copies) return;
     const CUtensorMap* const map = of_values ? &a.v : &a.k;
     const int column = head * (of_values ? a.head_of_v : a.head_of_k),
               row = static_cast<int>(keys.first_token) + keys.first(t);
@@ -114,10 +140,10 @@ __device__ __forceinline__ void copy_tile(std::uint32_t to, const QueryArguments
   }
   const CUtensorMap* const map = of_values ? &a.past_v : &a.past_k;
   const int boxes = (keys.there(t) + a.box_rows - 1) / a.box_rows, column = head * a.head_of_past;
-  barrier_expect(full, static_cast<std::uint32_t>(boxes * a.box_rows * kD * 2));
+  if (copies) barrier_expect(full, static_cast<std::uint32_t>(boxes * a.box_rows * kD * 2));
   for (int b = 0; b < boxes; ++b) {
-    const int token = t * kKeys + b * a.box_rows, page = token / a.page_tokens,
-              row = keys.pages[page] * a.page_tokens + token - page * a.page_tokens;
+    const int row = rows.row(t, b, of_values);
+    if (!copies) continue;
 #pragma unroll
     for (int c = 0; c < kD / 64; ++c)
       load_matrix_box(to + c * kBoxBytes + b * a.box_rows * kRowBytes, map, column + 64 * c, row, full);

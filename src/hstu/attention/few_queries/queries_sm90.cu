@@ -1,5 +1,5 @@
 // A block has 64 queries of a sample for each warpgroup that computes, and one head. The keys pass through
-// shared memory once for all of them: first those of the past, page by page, then the sample's own. A thread
+// shared memory once for all of them: first those of the past, page by page, then the sample's own. A warp
 // of one more warpgroup copies them, in boxes of the tensor copy engine, and begins with the past before the
 // launch before has ended. Where the blocks are few, those of a cluster share out the keys and add up their
 // sums through their shared memory, in the order of the blocks.
@@ -110,12 +110,13 @@ __global__ void __launch_bounds__(128 * kGroups + 128, kGroups* kD == 64 ? 2 : 1
 
   const int lane = threadIdx.x % 32, own_row = static_cast<int>(threadIdx.x) / 32 * 16 + lane / 4;
   if (threadIdx.x >= kConsumers) {
-    if constexpr (kGroups * kD > 256) give_registers<24>();
-    if (threadIdx.x != kConsumers) return wait_for_previous_launch();
+    if constexpr (kGroups * kD > 256) give_registers<40>();
+    if (threadIdx.x >= kConsumers + 32) return wait_for_previous_launch();
+    PastRows rows(a, keys, from);
     const auto copy = [&](int i) {
       const int slot = i % kCount, round = i / kCount;
       if (round > 0) barrier_wait(empty + 8 * slot, (round - 1) & 1);
-      copy_tile<kD>(slots + slot * kHalf, a, keys, from + i / 2, head, i % 2 != 0, full + 8 * slot);
+      copy_tile<kD>(slots + slot * kHalf, a, keys, rows, from + i / 2, head, i % 2 != 0, full + 8 * slot);
     };
     const int halves = 2 * (end - from);
     int next = 0;
@@ -124,15 +125,15 @@ __global__ void __launch_bounds__(128 * kGroups + 128, kGroups* kD == 64 ? 2 : 1
         copy(next);
     wait_for_previous_launch();
     if (halves > 0) {
-      barrier_expect(q_full, kRows * kD * 2);
-      for (int c = 0; c < kD / 64; ++c)
+      if (lane == 0) barrier_expect(q_full, kRows * kD * 2);
+      for (int c = 0; lane == 0 && c < kD / 64; ++c)
         load_matrix_box(q + c * kRows * kRowBytes, &a.q, head * a.head_of_q + 64 * c,
                         static_cast<int>(tile.query), q_full);
       for (; next < halves; ++next) copy(next);
     }
     return;
   }
-  if constexpr (kGroups * kD > 256) take_registers<240>();
+  if constexpr (kGroups * kD > 256) take_registers<232>();
   wait_for_previous_launch();
   float sum[kD / 2];
 #pragma unroll
