@@ -65,8 +65,26 @@ else()
   message(STATUS "GPU kernels: not built (${reason})")
 endif()
 
+# hstu_cuda_unity(FOLDER OUT SOURCE...): OUT becomes files that include SOURCES in batches. Most of the time of a small .cu
+# file goes to headers, once for each architecture and once for the host.
+function(hstu_cuda_unity name out)
+  set(files)
+  set(number 0)
+  while(ARGN)
+    list(SUBLIST ARGN 0 8 batch)
+    list(REMOVE_ITEM ARGN ${batch})
+    list(TRANSFORM batch REPLACE "${PROJECT_SOURCE_DIR}/src/(.+)" "#include \"\\1\"\n")
+    string(CONCAT includes ${batch})
+    set(file ${CMAKE_BINARY_DIR}/unity/${name}_${number}.cu)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${includes}" @ONLY)
+    list(APPEND files ${file})
+    math(EXPR number "${number} + 1")
+  endwhile()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
+
 # hstu_cuda_sources(FOLDER SUBFOLDER...): adds src/hstu/FOLDER/SUBFOLDER to hstu_FOLDER. Files in hopper/
-# and *_sm90*.cu are for Hopper alone.
+# and *_sm90*.cu are for Hopper alone. Kernels for tensor cores are compiled one by one, the others in batches with HSTU_UNITY.
 function(hstu_cuda_sources name)
   if(NOT HSTU_WITH_CUDA)
     return()
@@ -74,6 +92,15 @@ function(hstu_cuda_sources name)
   set(patterns ${ARGN})
   list(TRANSFORM patterns REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/hstu/${name}/\\1/*.c[cu]")
   file(GLOB sources CONFIGURE_DEPENDS ${patterns})
+  set(alone ".*/(hopper|mma)/.*|.*_(sm90[a-z0-9]*|mma)\\.cu$")  # kernels for tensor cores
+  if(HSTU_UNITY)
+    set(batched ${sources})
+    list(FILTER batched INCLUDE REGEX "\\.cu$")
+    list(FILTER batched EXCLUDE REGEX "${alone}")
+    list(REMOVE_ITEM sources ${batched})
+    hstu_cuda_unity(${name} batches ${batched})
+    list(APPEND sources ${batches})
+  endif()
   target_sources(hstu_${name} PRIVATE ${sources})
   target_compile_definitions(hstu_${name} PUBLIC HSTU_WITH_CUDA)
   target_link_libraries(hstu_${name} PUBLIC CUDA::cudart_static)
@@ -86,7 +113,7 @@ function(hstu_cuda_sources name)
       else()
         set(options ${HSTU_GENCODE})
       endif()
-      if(source MATCHES "/(hopper|mma)/|_(sm90[a-z0-9]*|mma)\\.cu$")  # a kernel for tensor cores that spills is an error
+      if(source MATCHES "${alone}")  # spilled registers are errors
         list(APPEND options -Xptxas=-warn-spills,-Werror)
       endif()
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${options}")

@@ -3,18 +3,15 @@
 
 #include "hstu/attention/checks.h"
 #include "hstu/attention/cuda/bias.cuh"
+#include "hstu/attention/cuda/launch_tensor_cores.h"
 #include "hstu/base/error.h"
 #include "hstu/device/cuda/launch.cuh"
 
 namespace hstu::cuda {
 namespace {
 
-constexpr int kThreads = 256, kMostBlocks = 528;
+constexpr int kBiasThreads = 256, kMostBlocks = 528;
 constexpr std::int64_t kRowsBehind = 256;  // that tiles beyond the end of the last sample may read
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-}
 
 std::int64_t position_entries(const RelativeBias& b) {
   return b.position_table == nullptr ? 0 : b.tables * (2 * b.positions - 1);
@@ -103,8 +100,8 @@ __device__ void write_steps(const PrepareArguments& a) {
     return static_cast<std::int32_t>(i >= a.buckets ? kMost
                                                     : max(std::int64_t{0}, min(kMost, a.thresholds[i])));
   };
-  for (int i = t; i < a.buckets + 2; i += kThreads) a.steps[i] = step(i);
-  for (int i = t; i < kDistanceClasses; i += kThreads) {
+  for (int i = t; i < a.buckets + 2; i += kBiasThreads) a.steps[i] = step(i);
+  for (int i = t; i < kDistanceClasses; i += kBiasThreads) {
     // The smallest distance of a class.
     const auto smallest = [](int of) {
       return static_cast<std::int64_t>(of == 0 ? 0.0f : ceilf(__uint_as_float((of + 507u) << 21)));
@@ -117,25 +114,25 @@ __device__ void write_steps(const PrepareArguments& a) {
   }
 }
 
-// The ticks and spans of kThreads rows from `first` on.
+// The ticks and spans of kBiasThreads rows from `first` on.
 __device__ void write_ticks(const PrepareArguments& a, int side, std::int64_t first) {
-  __shared__ std::int32_t ticks[kThreads + kRowsOfSpan];
-  __shared__ std::int64_t ends[kThreads];
+  __shared__ std::int32_t ticks[kBiasThreads + kRowsOfSpan];
+  __shared__ std::int64_t ends[kBiasThreads];
   constexpr std::int64_t kMost = std::int64_t{1} << 29;
   const int t = static_cast<int>(threadIdx.x);
   __syncthreads();
-  for (int i = t; i < kThreads + kRowsOfSpan; i += kThreads) {
+  for (int i = t; i < kBiasThreads + kRowsOfSpan; i += kBiasThreads) {
     const std::int64_t row = first + i;
     std::int32_t tick = 0;
     if (row < a.tokens) {
       const int sample = sample_of(a, row);
       const std::int64_t begin = a.offsets[sample], end = a.offsets[sample + 1];
-      if (i < kThreads) ends[i] = end;
+      if (i < kBiasThreads) ends[i] = end;
       if (row >= begin && row < end) {  // rows of no sample have no times
         const std::int64_t distance = a.times[side][row] - a.times[1][begin];
         tick = distance > -kMost && distance < kMost ? static_cast<std::int32_t>(distance) : kFarTick;
       }
-    } else if (i < kThreads) {
+    } else if (i < kBiasThreads) {
       ends[i] = row;
     }
     ticks[i] = tick;
@@ -156,11 +153,11 @@ __device__ void write_ticks(const PrepareArguments& a, int side, std::int64_t fi
   a.rows[side][row] = ticks[t];
 }
 
-__global__ void __launch_bounds__(kThreads) prepare_kernel(const __grid_constant__ PrepareArguments a) {
+__global__ void __launch_bounds__(kBiasThreads) prepare_kernel(const __grid_constant__ PrepareArguments a) {
   wait_for_previous_launch();
   let_next_launch_begin();
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kThreads;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBiasThreads;
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * kBiasThreads;
   for (std::int64_t i = begin + threadIdx.x; i < a.zeroed_count; i += stride)
     a.zeroed[i] = make_uint4(0, 0, 0, 0);
   for (int table = 0; table < 2; ++table)
@@ -178,11 +175,11 @@ struct FinishArguments {
 };
 
 // A warp for each entry of both tables: a lane has the sum of eight powers of two.
-__global__ void __launch_bounds__(kThreads) finish_kernel(const __grid_constant__ FinishArguments a) {
+__global__ void __launch_bounds__(kBiasThreads) finish_kernel(const __grid_constant__ FinishArguments a) {
   wait_for_previous_launch();
   let_next_launch_begin();
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  std::int64_t entry = static_cast<std::int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
+  std::int64_t entry = static_cast<std::int64_t>(blockIdx.x) * (kBiasThreads / 32) + threadIdx.x / 32;
   const int table = entry < a.sums[0].entries ? 0 : 1;
   if (table == 1) entry -= a.sums[0].entries;
   const ExactSums& sums = a.sums[table];
@@ -265,10 +262,10 @@ Bias prepare_bias(const AttentionProblem& p, bool ticks, const AttentionGradient
   const std::int64_t rows = a.rows[0] == nullptr ? 0 : p.tokens + kRowsBehind;
   const std::int64_t most =
       std::max({rows, a.zeroed_count / 4, a.entries[0], a.entries[1], std::int64_t{a.classes != nullptr}});
-  const std::int64_t blocks = (most + kThreads - 1) / kThreads;
+  const std::int64_t blocks = (most + kBiasThreads - 1) / kBiasThreads;
   if (blocks > 0)
     launch("attention bias", prepare_kernel,
-           static_cast<unsigned>(std::min<std::int64_t>(blocks, kMostBlocks)), kThreads, stream, a);
+           static_cast<unsigned>(std::min<std::int64_t>(blocks, kMostBlocks)), kBiasThreads, stream, a);
   return b;
 }
 
@@ -278,7 +275,8 @@ void finish_bias(const Bias& b, const AttentionGradients& g, cudaStream_t stream
                           {static_cast<float*>(g.d_position_table), static_cast<float*>(g.d_time_table)}};
   const std::int64_t entries = b.d_position.entries + static_cast<std::int64_t>(b.d_time.entries);
   launch("attention bias gradients", finish_kernel,
-         static_cast<unsigned>((entries + kThreads / 32 - 1) / (kThreads / 32)), kThreads, stream, a);
+         static_cast<unsigned>((entries + kBiasThreads / 32 - 1) / (kBiasThreads / 32)), kBiasThreads, stream,
+         a);
 }
 
 }  // namespace hstu::cuda

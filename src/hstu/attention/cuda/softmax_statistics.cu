@@ -9,7 +9,7 @@
 namespace hstu::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kStatisticsThreads = 256;
 
 struct StatisticsArguments {
   Samples samples;
@@ -34,7 +34,8 @@ __device__ float dot_of_eight(const void* a, const void* b) {
 
 // The mean of dP by the weights is that of dO O, without the factor that O has. kLanes lanes share a row.
 template <typename T, int kLanes>
-__global__ void __launch_bounds__(kThreads) statistics_kernel(const __grid_constant__ StatisticsArguments a) {
+__global__ void __launch_bounds__(kStatisticsThreads)
+    statistics_kernel(const __grid_constant__ StatisticsArguments a) {
   wait_for_previous_launch();
   let_next_launch_begin();
   const int lane = static_cast<int>(threadIdx.x) % kLanes, items = a.schedule.counters[1];
@@ -47,7 +48,8 @@ __global__ void __launch_bounds__(kThreads) statistics_kernel(const __grid_const
       return static_cast<const T*>(rows.data) + row * rows.row_stride + w.head * rows.head_stride + lane * 8;
     };
 #pragma unroll
-    for (int r = static_cast<int>(threadIdx.x) / kLanes; r < kBackwardTile; r += kThreads / kLanes) {
+    for (int r = static_cast<int>(threadIdx.x) / kLanes; r < kBackwardTile;
+         r += kStatisticsThreads / kLanes) {
       const int row = item.tile() * kBackwardTile + r;
       const std::int64_t of_batch = w.begin + static_cast<std::int64_t>(row);
       float sum = 0;
@@ -77,7 +79,7 @@ void make_softmax_statistics(const AttentionProblem& p, const AttentionGradients
   const std::int64_t most = 4096;  // blocks; each takes more than one tile of larger batches
   const auto blocks = static_cast<int>(std::min(most, schedule_items(p, kBackwardTile)));
   with_softmax_kernel(p, [&]<typename T, int kD>() {
-    launch_early(statistics_kernel<T, kD / 8>, arguments, blocks, 1, kThreads, 0, stream,
+    launch_early(statistics_kernel<T, kD / 8>, arguments, blocks, 1, kStatisticsThreads, 0, stream,
                  "attention backward, statistics of the softmax");
   });
 }

@@ -6,7 +6,7 @@
 namespace hstu::cuda {
 namespace {
 
-constexpr int kWarps = 8, kThreads = 32 * kWarps;
+constexpr int kFewQueryWarps = 8, kFewQueryThreads = 32 * kFewQueryWarps;
 constexpr int kAtOnce = 4;    // queries of a block at a time
 constexpr int kElements = 8;  // of a lane: 16 bytes
 
@@ -100,15 +100,15 @@ __device__ Sample sample_at(const Problem<T>& p, int b) {
 
 // O, or dQ: a block has a head of a sample, and its warps share out the keys.
 template <typename T, int kLanes, bool kGradient>
-__global__ void __launch_bounds__(kThreads) of_queries(Problem<T> p, Output<T> out) {
+__global__ void __launch_bounds__(kFewQueryThreads) of_queries(Problem<T> p, Output<T> out) {
   wait_for_previous_launch();
-  constexpr int kWidth = kLanes * kElements, kGroups = kWarps * Lanes<kLanes>::kRows;
+  constexpr int kWidth = kLanes * kElements, kGroups = kFewQueryWarps * Lanes<kLanes>::kRows;
   const Lanes<kLanes> lanes;
   const int head = blockIdx.y, group = static_cast<int>(threadIdx.x) / 32 * Lanes<kLanes>::kRows + lanes.row;
   const Sample sample = sample_at(p, blockIdx.x);
   const int n = sample.mask.n;
   if (sample.queries_from < 0) return;  // not valid
-  __shared__ float sums[kWarps][kAtOnce][kWidth];
+  __shared__ float sums[kFewQueryWarps][kAtOnce][kWidth];
   for (int first = sample.queries_from; first < n; first += kAtOnce) {
     Fragment query[kAtOnce], gradient[kAtOnce], sum[kAtOnce];
     Intervals keys[kAtOnce];
@@ -154,11 +154,11 @@ __global__ void __launch_bounds__(kThreads) of_queries(Problem<T> p, Output<T> o
       }
     }
     __syncthreads();
-    for (int piece = threadIdx.x; piece < kAtOnce * kLanes; piece += kThreads) {
+    for (int piece = threadIdx.x; piece < kAtOnce * kLanes; piece += kFewQueryThreads) {
       const int i = piece / kLanes, column = piece % kLanes * kElements;
       if (first + i >= n) continue;
       float total[kElements] = {};
-      for (int w = 0; w < kWarps; ++w)
+      for (int w = 0; w < kFewQueryWarps; ++w)
         for (int e = 0; e < kElements; ++e) total[e] += sums[w][i][column + e];
       store(out, sample.first_query + first + i, head, column, total,
             kGradient ? sample.scale * p.alpha : sample.scale);
@@ -170,9 +170,9 @@ __global__ void __launch_bounds__(kThreads) of_queries(Problem<T> p, Output<T> o
 // dK and dV: a block has kKeys neighbouring rows of one head.
 constexpr int kKeysOfGroup = 4;
 template <typename T, int kLanes>
-__global__ void __launch_bounds__(kThreads) of_keys(Problem<T> p, Output<T> dk, Output<T> dv) {
+__global__ void __launch_bounds__(kFewQueryThreads) of_keys(Problem<T> p, Output<T> dk, Output<T> dv) {
   wait_for_previous_launch();
-  constexpr int kGroups = kWarps * Lanes<kLanes>::kRows;
+  constexpr int kGroups = kFewQueryWarps * Lanes<kLanes>::kRows;
   const Lanes<kLanes> lanes;
   const int head = blockIdx.y, group = static_cast<int>(threadIdx.x) / 32 * Lanes<kLanes>::kRows + lanes.row;
   const std::int64_t* const offsets = p.samples.offsets;
@@ -244,8 +244,8 @@ dim3 blocks_of_queries(const AttentionProblem& p) {
 void few_queries_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
   if (p.query_rows() == 0) return;
   with_lanes(p, [&]<typename T, int kLanes>() {
-    launch("attention of few queries, forward", of_queries<T, kLanes, false>, blocks_of_queries(p), kThreads,
-           stream, problem_of<T>(p, {}), output_of<T>(o, false));
+    launch("attention of few queries, forward", of_queries<T, kLanes, false>, blocks_of_queries(p),
+           kFewQueryThreads, stream, problem_of<T>(p, {}), output_of<T>(o, false));
   });
 }
 
@@ -254,13 +254,13 @@ void few_queries_backward(const AttentionProblem& p, const AttentionGradients& g
   with_lanes(p, [&]<typename T, int kLanes>() {
     const Problem<T> problem = problem_of<T>(p, g.d_o);
     if (p.query_rows() > 0) {
-      launch(kWhat, of_queries<T, kLanes, true>, blocks_of_queries(p), kThreads, stream, problem,
+      launch(kWhat, of_queries<T, kLanes, true>, blocks_of_queries(p), kFewQueryThreads, stream, problem,
              output_of<T>(g.dq, g.accumulate_dq));
     }
-    constexpr std::int64_t kKeys = kWarps * Lanes<kLanes>::kRows * kKeysOfGroup;
+    constexpr std::int64_t kKeys = kFewQueryWarps * Lanes<kLanes>::kRows * kKeysOfGroup;
     const dim3 blocks(static_cast<unsigned>((p.tokens + kKeys - 1) / kKeys), static_cast<unsigned>(p.heads));
-    launch(kWhat, of_keys<T, kLanes>, blocks, kThreads, stream, problem, output_of<T>(g.dk, g.accumulate_dkv),
-           output_of<T>(g.dv, g.accumulate_dkv));
+    launch(kWhat, of_keys<T, kLanes>, blocks, kFewQueryThreads, stream, problem,
+           output_of<T>(g.dk, g.accumulate_dkv), output_of<T>(g.dv, g.accumulate_dkv));
   });
 }
 

@@ -75,7 +75,7 @@ __device__ std::uint64_t key_of(float score, int node) {
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return static_cast<std::uint64_t>(~ascending) << 32 | static_cast<std::uint32_t>(node);
 }
-__device__ float score_of(std::uint64_t key) {
+__device__ float score_in_key(std::uint64_t key) {
   const std::uint32_t ascending = ~static_cast<std::uint32_t>(key >> 32);
   return __uint_as_float((ascending & 0x80000000u) != 0 ? ascending & 0x7fffffffu : ~ascending);
 }
@@ -189,7 +189,7 @@ __device__ void sort(Selection& s) {
 
 __device__ void put(const BeamStep& p, std::int64_t to, std::uint64_t key, int row, bool is_beam) {
   const int node = is_beam ? static_cast<int>(key & 0xffffffffu) : -1;
-  p.next_score[to] = is_beam ? score_of(key) : -INFINITY;
+  p.next_score[to] = is_beam ? score_in_key(key) : -INFINITY;
   p.next_node[to] = node;
   p.next_code[to] = is_beam ? p.first_row + p.code[node] : -1;
   if (p.next_ancestors == nullptr) return;

@@ -11,8 +11,8 @@ inline constexpr int kSumThreads = 1024;
 
 // One block: each thread adds every 1,024th sample, then a tree in a fixed order.
 template <typename N>
-__global__ void sum_losses(std::int64_t samples, double factor, const N* logits, const float* labels,
-                           const float* weights, float* loss) {
+__global__ void sum_binary_losses(std::int64_t samples, double factor, const N* logits, const float* labels,
+                                  const float* weights, float* loss) {
   hstu::cuda::wait_for_previous_launch();
   __shared__ double sums[kSumThreads];
   double sum = 0;
@@ -44,8 +44,8 @@ __global__ void loss_gradient(std::int64_t samples, double factor, const N* logi
 
 template <typename T>
 void binary_cross_entropy(const BinaryCrossEntropyForward<T>& p, CudaStream stream) {
-  hstu::cuda::launch("binary cross entropy", sum_losses<Native<T>>, 1, kSumThreads, stream.handle, p.samples,
-                     p.factor, native(p.logits), p.labels, p.weights, p.loss);
+  hstu::cuda::launch("binary cross entropy", sum_binary_losses<Native<T>>, 1, kSumThreads, stream.handle,
+                     p.samples, p.factor, native(p.logits), p.labels, p.weights, p.loss);
 }
 
 template <typename T>

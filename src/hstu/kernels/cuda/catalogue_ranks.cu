@@ -18,12 +18,12 @@ __global__ void find_targets(TargetScores p) {
 }
 
 // Where a target is among the items of a block.
-struct Place {
+struct TargetPlace {
   std::int32_t smaller;  // items with a smaller id
   std::int32_t own;      // 1: the target is the next one; else 0
 };
 
-__global__ void find_places(CountBetter p, Place* places) {
+__global__ void find_places(CountBetter p, TargetPlace* places) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (q >= p.queries.n) return;
@@ -33,7 +33,7 @@ __global__ void find_places(CountBetter p, Place* places) {
 }
 
 // Whether the item at `at` with score `s` comes before the target. Written so that NaN does.
-__device__ bool comes_before(std::int64_t at, float s, const Place& place, float score) {
+__device__ bool comes_before(std::int64_t at, float s, const TargetPlace& place, float score) {
   if (at < place.smaller) return !(s < score);
   return at >= place.smaller + place.own && !(s <= score);
 }
@@ -45,7 +45,7 @@ __device__ void add_to(std::int64_t* count, std::int64_t n) {
 
 struct Count {
   std::int64_t queries, items;
-  const Place* places;
+  const TargetPlace* places;
   const float* scores;
   std::int64_t* better;
 
@@ -55,7 +55,7 @@ struct Count {
       const std::int64_t q = t.query(i);
       int count = 0;
       if (q < queries) {
-        const Place place = places[q];
+        const TargetPlace place = places[q];
         const float score = scores[q];
 #pragma unroll
         for (int j = 0; j < kScoreEach; ++j)
@@ -68,7 +68,7 @@ struct Count {
 };
 
 // A warp takes a query's excluded items back.
-__global__ void uncount_excluded(CountBetter p, const Place* places) {
+__global__ void uncount_excluded(CountBetter p, const TargetPlace* places) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t q = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32,
                      width = p.items.width;
@@ -103,7 +103,7 @@ void target_scores(const TargetScores& p, CudaStream stream) {
 void count_better(const CountBetter& p, CudaStream stream) {
   if (p.items.n == 0 || p.queries.n == 0) return;
   require(p.items.n < (std::int64_t{1} << 31), "{} items are too many for one block", p.items.n);
-  const Scratch<Place> places(stream, p.queries.n);
+  const Scratch<TargetPlace> places(stream, p.queries.n);
   hstu::cuda::launch("count, places", find_places, blocks_for(p.queries.n, kThreads), kThreads, stream.handle,
                      p, places.data());
   visit_scores("count", score_factors(p.items, p.queries.vectors, p.queries.n),

@@ -18,7 +18,7 @@ using Key = unsigned long long;
 constexpr Key kNoKey = 0;
 
 // Keys are larger the earlier the item comes: by score, and of equal scores by a smaller number. Not of NaN.
-__device__ Key key_of(float score, std::int32_t item) {
+__device__ Key key_of_item(float score, std::int32_t item) {
   const float s = score + 0.0f;  // -0 becomes 0
   const unsigned bits = __float_as_uint(s), ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return static_cast<Key>(ordered) << 32 | (0xffffffffu - static_cast<unsigned>(item));
@@ -120,14 +120,14 @@ struct FoundScores {
 static_assert(kMostFilterParts == 32);  // lanes of a warp
 
 // Of a launch: queries from `first` on.
-struct Chunk {
+struct ListChunk {
   TopBlock top;
   std::int64_t first;
   int capacity;  // of the list in shared memory
 };
 
 template <typename Scores>
-__global__ void __launch_bounds__(kThreads) keep_first(const Chunk chunk, const Scores all) {
+__global__ void __launch_bounds__(kThreads) keep_first(const ListChunk chunk, const Scores all) {
   hstu::cuda::wait_for_previous_launch();
   extern __shared__ Key keys[];
   __shared__ int count;
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kThreads) keep_first(const Chunk chunk, const 
     const std::int64_t at = scores.item(min(begin + threadIdx.x, offered - 1));
     if (begin + threadIdx.x < offered) {
       const float score = scores.score(at);
-      if (!isnan(score)) key = key_of(score, static_cast<std::int32_t>(p.first + at));
+      if (!isnan(score)) key = key_of_item(score, static_cast<std::int32_t>(p.first + at));
       if (key <= least || excluded.has(at)) key = kNoKey;
     }
     const unsigned takes = __ballot_sync(0xffffffffu, key != kNoKey);
@@ -262,7 +262,7 @@ int list_capacity(std::int64_t k) {
 template <typename Scores>
 void keep(const TopBlock& p, std::int64_t first, std::int64_t count, const Scores& scores,
           CudaStream stream) {
-  const Chunk chunk{p, first, list_capacity(p.k)};
+  const ListChunk chunk{p, first, list_capacity(p.k)};
   const int bytes = chunk.capacity * static_cast<int>(sizeof(Key));
   hstu::cuda::allow_shared_memory(keep_first<Scores>,
                                   list_capacity(kMostTopItems) * static_cast<int>(sizeof(Key)), "top items");

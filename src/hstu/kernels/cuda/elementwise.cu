@@ -13,7 +13,7 @@ using namespace cuda;
 struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
-struct Product {
+struct ElementProduct {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
 
@@ -121,9 +121,9 @@ void add(const Add<T>& p, CudaStream stream) {
 template <typename T>
 void multiply(const Multiply<T>& p, CudaStream stream) {
   if (p.size == 0) return;
-  hstu::cuda::launch("multiply", combine_elements<Product, Native<T>>, blocks_for(p.size, kGroup * kThreads),
-                     kThreads, stream.handle, p.size, native(p.a), native(p.b),
-                     Target<Native<T>>{native(p.y)});
+  hstu::cuda::launch("multiply", combine_elements<ElementProduct, Native<T>>,
+                     blocks_for(p.size, kGroup * kThreads), kThreads, stream.handle, p.size, native(p.a),
+                     native(p.b), Target<Native<T>>{native(p.y)});
 }
 
 template <typename T>
@@ -133,8 +133,8 @@ void multiply_backward(const MultiplyBackward<T>& p, CudaStream stream) {
   const unsigned blocks = blocks_for(p.size, kGroup * kThreads);
   const auto times = [&](const T* other, const Gradient<T>& gradient) {
     if (gradient.to == nullptr) return;
-    hstu::cuda::launch(kWhat, combine_elements<Product, Native<T>>, blocks, kThreads, stream.handle, p.size,
-                       native(p.dy), native(other), target(gradient));
+    hstu::cuda::launch(kWhat, combine_elements<ElementProduct, Native<T>>, blocks, kThreads, stream.handle,
+                       p.size, native(p.dy), native(other), target(gradient));
   };
   if (p.da.to != nullptr && p.db.to != nullptr) {
     hstu::cuda::launch(kWhat, multiply_gradients<Native<T>>, blocks, kThreads, stream.handle, p.size,

@@ -23,10 +23,10 @@ struct Sources {
 };
 
 // The token and the first column of this thread; columns beyond the width are none.
-struct Place {
+struct TokenPlace {
   std::int64_t token, column;
 };
-__device__ Place place_of(std::int64_t width, unsigned block) {
+__device__ TokenPlace place_of(std::int64_t width, unsigned block) {
   const std::int64_t i = static_cast<std::int64_t>(block) * kThreads + threadIdx.x;
   const std::int64_t groups = (width + kGroup - 1) / kGroup;
   return {i / groups, i % groups * kGroup};

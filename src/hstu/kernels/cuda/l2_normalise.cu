@@ -7,7 +7,7 @@ namespace {
 using namespace cuda;
 
 template <typename N, bool whole>
-struct Forward {
+struct L2Forward {
   static constexpr int kAhead = 2;
   static constexpr bool kWhole = whole;
   float epsilon;
@@ -33,7 +33,7 @@ struct Forward {
 };
 
 template <typename N, bool whole>
-struct Backward {
+struct L2Backward {
   static constexpr int kAhead = sizeof(N) == 2 ? 2 : 1;  // what fits into registers
   static constexpr bool kWhole = whole;
   float epsilon;
@@ -69,7 +69,7 @@ struct Backward {
 template <bool whole, typename T>
 void forward(const L2Normalise<T>& p, CudaStream stream) {
   using N = Native<T>;
-  for_each_norm_row(p.rows, p.width, Forward<N, whole>{p.epsilon, native(p.x), {native(p.y)}, p.norm},
+  for_each_norm_row(p.rows, p.width, L2Forward<N, whole>{p.epsilon, native(p.x), {native(p.y)}, p.norm},
                     stream);
 }
 
@@ -77,7 +77,7 @@ template <bool whole, typename T>
 void backward(const L2NormaliseBackward<T>& p, CudaStream stream) {
   using N = Native<T>;
   for_each_norm_row(p.rows, p.width,
-                    Backward<N, whole>{p.epsilon, native(p.x), native(p.dy), p.norm, target(p.dx)}, stream);
+                    L2Backward<N, whole>{p.epsilon, native(p.x), native(p.dy), p.norm, target(p.dx)}, stream);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ using namespace cuda;
 
 // y = layer_norm(x), or x * sigmoid(layer_norm(x)).
 template <bool swish, typename N, bool whole>
-struct Forward {
+struct LayerForward {
   static constexpr int kAhead = 2;
   static constexpr bool kWhole = whole;
   float epsilon;
@@ -37,7 +37,7 @@ struct Forward {
 };
 
 template <bool swish, typename N, bool whole>
-struct Backward {
+struct LayerBackward {
   static constexpr int kAhead = 2;
   static constexpr bool kWhole = whole;
   const N *x, *dy;
@@ -96,8 +96,8 @@ struct Backward {
 
 template <bool swish, bool whole, typename T>
 void forward(const LayerNormForward<T>& p, CudaStream stream) {
-  const Forward<swish, Native<T>, whole> body{p.epsilon,     native(p.x), p.weight, p.bias,
-                                              {native(p.y)}, p.mean,      p.rstd};
+  const LayerForward<swish, Native<T>, whole> body{p.epsilon,     native(p.x), p.weight, p.bias,
+                                                   {native(p.y)}, p.mean,      p.rstd};
   for_each_norm_row(p.rows, p.width, body, stream);
 }
 template <bool swish, typename T>
@@ -112,8 +112,8 @@ void forward(const LayerNormForward<T>& p, CudaStream stream) {
 
 template <bool swish, bool whole, typename T>
 void backward(const LayerNormBackward<T>& p, CudaStream stream) {
-  const Backward<swish, Native<T>, whole> body{native(p.x), native(p.dy), p.weight,    p.bias,
-                                               p.mean,      p.rstd,       target(p.dx)};
+  const LayerBackward<swish, Native<T>, whole> body{native(p.x), native(p.dy), p.weight,    p.bias,
+                                                    p.mean,      p.rstd,       target(p.dx)};
   for_each_norm_row_with_sums(p.rows, p.width, body, target(p.dweight), target(p.dbias), stream);
 }
 template <bool swish, typename T>

@@ -34,7 +34,7 @@ struct ForwardArguments {
   const float* addend;
   float* y;
 };
-__global__ void __launch_bounds__(kThreads, 1) forward(const ForwardArguments arguments) {
+__global__ void __launch_bounds__(kThreads, 1) mlp_forward(const ForwardArguments arguments) {
   hstu::cuda::wait_for_previous_launch();
   const Problem& p = arguments.problem;
   const Arrays s(p, shared_memory());
@@ -213,7 +213,7 @@ __device__ void sum_rows(const Problem& p, const Arrays& s, const Rows& dz, floa
   }
 }
 
-__global__ void __launch_bounds__(kThreads, 1) backward(const BackwardArguments arguments) {
+__global__ void __launch_bounds__(kThreads, 1) mlp_backward(const BackwardArguments arguments) {
   hstu::cuda::wait_for_previous_launch();
   const Problem& p = arguments.problem;
   const Arrays s(p, shared_memory());
@@ -253,14 +253,14 @@ void launch_blocks(const char* what, void (*kernel)(const Arguments), const MlpS
 }  // namespace
 
 void mlp(const MlpForward& p, CudaStream stream) {
-  launch_blocks("MLP", forward, p.shape, {problem_of(p), p.addend, p.y}, stream);
+  launch_blocks("MLP", mlp_forward, p.shape, {problem_of(p), p.addend, p.y}, stream);
 }
 
 void mlp_backward(const MlpBackward& p, CudaStream stream) {
   const MlpShape& s = p.shape;
   const std::int64_t blocks = mlp_blocks(s), size = mlp_elements(s);
   Scratch<float> parts(stream, blocks * size);
-  launch_blocks("MLP, backward", backward, s, {problem_of(p), p.dy, target(p.dx), parts.data(), size},
+  launch_blocks("MLP, backward", mlp_backward, s, {problem_of(p), p.dy, target(p.dx), parts.data(), size},
                 stream);
   const std::array<std::int64_t, kMlpParameters> sizes = mlp_sizes(s);
   std::array<PartSum, kMlpParameters> sums;

@@ -22,7 +22,7 @@ __device__ double log_sum(const N* logits, std::int64_t classes) {
 }
 
 template <typename N>
-struct RowLoss {
+struct ClassLoss {
   std::int64_t classes;
   const N* logits;
   const std::int64_t* labels;
@@ -35,9 +35,9 @@ struct RowLoss {
 };
 
 template <typename N>
-__global__ void gradient(std::int64_t rows, std::int64_t classes, double factor, const N* logits,
-                         const std::int64_t* labels, const float* weights, const float* dloss,
-                         Target<N> dlogits) {
+__global__ void class_gradient(std::int64_t rows, std::int64_t classes, double factor, const N* logits,
+                               const std::int64_t* labels, const float* weights, const float* dloss,
+                               Target<N> dlogits) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (r >= rows) return;
@@ -53,16 +53,16 @@ __global__ void gradient(std::int64_t rows, std::int64_t classes, double factor,
 
 template <typename T>
 void multi_class_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
-  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels, p.weights}, p.loss,
+  sum_losses(p.rows, p.factor, ClassLoss<Native<T>>{p.outputs, native(p.logits), p.labels, p.weights}, p.loss,
              stream);
 }
 
 template <typename T>
 void multi_class_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStream stream) {
   if (p.dlogits.to == nullptr || p.rows == 0) return;
-  hstu::cuda::launch("multi-class cross entropy, backward", gradient<Native<T>>, blocks_for(p.rows, kThreads),
-                     kThreads, stream.handle, p.rows, p.outputs, p.factor, native(p.logits), p.labels,
-                     p.weights, p.dloss, target(p.dlogits));
+  hstu::cuda::launch("multi-class cross entropy, backward", class_gradient<Native<T>>,
+                     blocks_for(p.rows, kThreads), kThreads, stream.handle, p.rows, p.outputs, p.factor,
+                     native(p.logits), p.labels, p.weights, p.dloss, target(p.dlogits));
 }
 
 template void multi_class_cross_entropy(const CrossEntropy<float>&, CudaStream);

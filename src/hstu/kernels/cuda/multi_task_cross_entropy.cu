@@ -9,7 +9,7 @@ namespace {
 using namespace cuda;
 
 template <typename N>
-struct RowLoss {
+struct TaskLoss {
   std::int64_t tasks;
   const N* logits;
   const std::int64_t* labels;
@@ -26,9 +26,9 @@ struct RowLoss {
 };
 
 template <typename N>
-__global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, const N* logits,
-                         const std::int64_t* labels, const float* weights, const float* dloss,
-                         Target<N> dlogits) {
+__global__ void task_gradient(std::int64_t size, std::int64_t tasks, double factor, const N* logits,
+                              const std::int64_t* labels, const float* weights, const float* dloss,
+                              Target<N> dlogits) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= size) return;
@@ -42,7 +42,7 @@ __global__ void gradient(std::int64_t size, std::int64_t tasks, double factor, c
 
 template <typename T>
 void multi_task_cross_entropy(const CrossEntropy<T>& p, CudaStream stream) {
-  sum_losses(p.rows, p.factor, RowLoss<Native<T>>{p.outputs, native(p.logits), p.labels, p.weights}, p.loss,
+  sum_losses(p.rows, p.factor, TaskLoss<Native<T>>{p.outputs, native(p.logits), p.labels, p.weights}, p.loss,
              stream);
 }
 
@@ -50,9 +50,9 @@ template <typename T>
 void multi_task_cross_entropy_backward(const CrossEntropyBackward<T>& p, CudaStream stream) {
   const std::int64_t size = p.rows * p.outputs;
   if (p.dlogits.to == nullptr || size == 0) return;
-  hstu::cuda::launch("multi-task cross entropy, backward", gradient<Native<T>>, blocks_for(size, kThreads),
-                     kThreads, stream.handle, size, p.outputs, p.factor, native(p.logits), p.labels,
-                     p.weights, p.dloss, target(p.dlogits));
+  hstu::cuda::launch("multi-task cross entropy, backward", task_gradient<Native<T>>,
+                     blocks_for(size, kThreads), kThreads, stream.handle, size, p.outputs, p.factor,
+                     native(p.logits), p.labels, p.weights, p.dloss, target(p.dlogits));
 }
 
 template void multi_task_cross_entropy(const CrossEntropy<float>&, CudaStream);

@@ -25,9 +25,9 @@ struct Sum {
   std::uint32_t first : 31;  // block
   std::uint32_t accumulate : 1;
 };
-inline constexpr int kMostSums = 80;  // arguments of 4 KB
+inline constexpr int kMostPartSums = 80;  // arguments of 4 KB
 struct Sums {
-  Sum each[kMostSums];
+  Sum each[kMostPartSums];
   int count = 0;
   unsigned blocks = 0;
 };
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(32 * kSumWarps) add_all_parts(const __grid_con
 // Of one launch.
 class SumList {
  public:
-  bool is_full() const { return sums_.count == kMostSums; }
+  bool is_full() const { return sums_.count == kMostPartSums; }
   bool adds_to(const float* to) const {
     return std::any_of(sums_.each, sums_.each + sums_.count, [&](const Sum& s) { return s.to == to; });
   }

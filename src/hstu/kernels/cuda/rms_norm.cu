@@ -7,7 +7,7 @@ namespace {
 using namespace cuda;
 
 template <typename N, bool whole>
-struct Forward {
+struct RmsForward {
   static constexpr int kAhead = 2;
   static constexpr bool kWhole = whole;
   float epsilon;
@@ -35,7 +35,7 @@ struct Forward {
 };
 
 template <typename N, bool whole>
-struct Backward {
+struct RmsBackward {
   static constexpr int kAhead = 2;
   static constexpr bool kWhole = whole;
   const N *x, *dy;
@@ -77,15 +77,15 @@ template <bool whole, typename T>
 void forward(const RmsNorm<T>& p, CudaStream stream) {
   using N = Native<T>;
   for_each_norm_row(p.rows, p.width,
-                    Forward<N, whole>{p.epsilon, native(p.x), p.weight, {native(p.y)}, p.factor}, stream);
+                    RmsForward<N, whole>{p.epsilon, native(p.x), p.weight, {native(p.y)}, p.factor}, stream);
 }
 
 template <bool whole, typename T>
 void backward(const RmsNormBackward<T>& p, CudaStream stream) {
   using N = Native<T>;
-  for_each_norm_row_with_sums(p.rows, p.width,
-                              Backward<N, whole>{native(p.x), native(p.dy), p.weight, p.factor, target(p.dx)},
-                              target(p.dweight), Target<float>(), stream);
+  for_each_norm_row_with_sums(
+      p.rows, p.width, RmsBackward<N, whole>{native(p.x), native(p.dy), p.weight, p.factor, target(p.dx)},
+      target(p.dweight), Target<float>(), stream);
 }
 
 }  // namespace

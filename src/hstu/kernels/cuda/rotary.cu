@@ -8,7 +8,7 @@ namespace {
 using namespace cuda;
 
 template <typename N>
-struct Arguments {
+struct RotaryArguments {
   std::int64_t rows, heads, half;  // half: pairs of a head
   double base;
   bool back;
@@ -21,7 +21,7 @@ struct Arguments {
 
 // A thread turns one pair of every head of a row: the angle, in double as on the host, is that of all heads.
 template <typename N>
-__global__ void turn(const Arguments<N> a) {
+__global__ void turn(const RotaryArguments<N> a) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= a.rows * a.half) return;
@@ -48,16 +48,16 @@ void rotary(const Rotary<T>& p, CudaStream stream) {
   if (p.rows == 0) return;
   hstu::cuda::launch("rotary positions", turn<Native<T>>, blocks_for(p.rows * half, kThreads), kThreads,
                      stream.handle,
-                     Arguments<Native<T>>{.rows = p.rows,
-                                          .heads = p.heads,
-                                          .half = half,
-                                          .base = p.base,
-                                          .back = p.back,
-                                          .position = p.position,
-                                          .x = native(p.x),
-                                          .x_stride = p.x_stride,
-                                          .y = target(p.y),
-                                          .y_stride = p.y_stride});
+                     RotaryArguments<Native<T>>{.rows = p.rows,
+                                                .heads = p.heads,
+                                                .half = half,
+                                                .base = p.base,
+                                                .back = p.back,
+                                                .position = p.position,
+                                                .x = native(p.x),
+                                                .x_stride = p.x_stride,
+                                                .y = target(p.y),
+                                                .y_stride = p.y_stride});
 }
 
 template void rotary(const Rotary<float>&, CudaStream);

@@ -9,7 +9,7 @@ namespace {
 using namespace cuda;
 
 template <typename N>
-struct Arguments {
+struct SampledArguments {
   std::int64_t columns, rows_count, width;
   float scale;
   const N *vectors, *rows;
@@ -22,13 +22,13 @@ struct Arguments {
 };
 
 template <typename T>
-Arguments<Native<T>> arguments(const SampledLogits<T>& p) {
+SampledArguments<Native<T>> arguments(const SampledLogits<T>& p) {
   return {p.columns, p.rows_count, p.width, p.scale, native(p.vectors), native(p.rows), p.index};
 }
 
 // A block has a position, a warp its columns in turn.
 template <typename N>
-__global__ void products(Arguments<N> a, N* logits) {
+__global__ void products(SampledArguments<N> a, N* logits) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t r = blockIdx.x;
   const N* const vector = a.vectors + r * a.width;
@@ -47,7 +47,7 @@ __global__ void products(Arguments<N> a, N* logits) {
 
 // A block has a position; blockDim.x threads have its elements, and blockDim.y of them every so many columns.
 template <typename N>
-__global__ void vector_gradients(Arguments<N> a, const N* dlogits, Target<N> dvectors) {
+__global__ void vector_gradients(SampledArguments<N> a, const N* dlogits, Target<N> dvectors) {
   hstu::cuda::wait_for_previous_launch();
   __shared__ float parts[kThreads];
   const std::int64_t r = blockIdx.x;
@@ -72,7 +72,7 @@ __global__ void vector_gradients(Arguments<N> a, const N* dlogits, Target<N> dve
 
 // index as the gradients of rows take it: -1 where a column is masked.
 template <typename N>
-__global__ void unmasked_index(Arguments<N> a, std::int64_t count, std::int32_t* index) {
+__global__ void unmasked_index(SampledArguments<N> a, std::int64_t count, std::int32_t* index) {
   hstu::cuda::wait_for_previous_launch();
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count) index[i] = a.is_masked(i / a.columns, i % a.columns) ? -1 : a.index[i];

@@ -45,30 +45,31 @@ struct Position {
   }
 };
 
-struct Form {
+struct LossForm {
   SampledLossForm form;
   std::int64_t positions, columns;
   double beta;
   const float* weights;  // (R) or null
 };
 
-__device__ std::int64_t row_of_warp() {
+__device__ std::int64_t loss_row_of_warp() {
   return static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
 }
 
 template <typename N>
-__global__ void losses(Form form, const N* logits, double* loss) {
+__global__ void row_losses(LossForm form, const N* logits, double* loss) {
   hstu::cuda::wait_for_previous_launch();
-  const std::int64_t r = row_of_warp();
+  const std::int64_t r = loss_row_of_warp();
   if (r >= form.positions) return;
   const double mine = Position<N>{logits + r * form.columns, form.columns}.loss(form.form, form.beta);
   if (lane() == 0) loss[r] = weight_of(form.weights, r) * mine;
 }
 
 template <typename N>
-__global__ void gradients(Form form, const N* logits, const float* dloss, double factor, Target<N> dlogits) {
+__global__ void loss_gradients(LossForm form, const N* logits, const float* dloss, double factor,
+                               Target<N> dlogits) {
   hstu::cuda::wait_for_previous_launch();
-  const std::int64_t r = row_of_warp();
+  const std::int64_t r = loss_row_of_warp();
   if (r >= form.positions) return;
   const Position<N> z{logits + r * form.columns, form.columns};
   const auto times = static_cast<float>(*dloss * factor * weight_of(form.weights, r));
@@ -84,7 +85,7 @@ __global__ void gradients(Form form, const N* logits, const float* dloss, double
 }
 
 template <typename T>
-Form form_of(const SampledLoss<T>& p) {
+LossForm form_of(const SampledLoss<T>& p) {
   return {p.form, p.positions, p.columns, p.beta, p.weights};
 }
 
@@ -99,7 +100,7 @@ template <typename T>
 void sampled_loss(const SampledLoss<T>& p, CudaStream stream) {
   const Scratch<double> of_positions(stream, p.positions);
   if (p.positions > 0)
-    hstu::cuda::launch("sampled loss", losses<Native<T>>, blocks_for(p.positions, kWarps), kThreads,
+    hstu::cuda::launch("sampled loss", row_losses<Native<T>>, blocks_for(p.positions, kWarps), kThreads,
                        stream.handle, form_of(p), native(p.logits), of_positions.data());
   sum_losses(p.positions, p.factor, LossOfPosition{of_positions.data()}, p.loss, stream);
 }
@@ -108,7 +109,7 @@ template <typename T>
 void sampled_loss_backward(const SampledLossBackward<T>& p, CudaStream stream) {
   const SampledLoss<T>& f = p.forward;
   if (p.dlogits.to == nullptr || f.positions == 0) return;
-  hstu::cuda::launch("sampled loss, backward", gradients<Native<T>>, blocks_for(f.positions, kWarps),
+  hstu::cuda::launch("sampled loss, backward", loss_gradients<Native<T>>, blocks_for(f.positions, kWarps),
                      kThreads, stream.handle, form_of(f), native(f.logits), p.dloss, f.factor,
                      target(p.dlogits));
 }
