@@ -11,6 +11,8 @@
 #include "attention/reference.h"
 #include "attention/softmax_reference.h"
 #include "hstu/attention/attention.h"
+#include "hstu/base/random.h"
+#include "hstu/kernels/dropout.h"
 
 namespace hstu {
 
@@ -33,6 +35,8 @@ AttentionResult exact_result(const HostBatch<T>& batch, std::size_t b, int head)
   p.mask = c.mask;
   p.score = c.score;
   p.alpha = static_cast<double>(batch.alpha()), p.scale = batch.scale(b);
+  p.dropout = batch.dropout(batch.offsets()[b]);
+  p.dropout.key += static_cast<std::uint64_t>(head);  // the problem's head 0 has the draws of this one
   attention_forward(p, kHost, rows(r.o));
   attention_backward(p, kHost, {.d_o = rows(d_o), .dq = rows(r.dq), .dk = rows(r.dk), .dv = rows(r.dv)});
   return r;
@@ -43,10 +47,12 @@ AttentionResult rounded_result(const HostBatch<T>& batch, std::size_t b, int hea
   const auto input = [&](InputPart part) { return batch.matrix(b, head, part); };
   if (batch.description().score == ScoreFunction::softmax) {
     const AttentionMask& mask = batch.description().mask;
-    return reference_softmax<float>(batch.mask_of(b), {mask.hidden_period, mask.hidden_phase},
-                                    batch.description().head_dim, input(kQ), input(kK), input(kV), input(kDo),
-                                    static_cast<double>(batch.alpha()), batch.scale(b),
-                                    [](double x) { return round_to<T>(x); });
+    kernels::Dropout dropout = batch.dropout(batch.offsets()[b]);
+    dropout.key = mix64(dropout.key + static_cast<std::uint64_t>(head));
+    return reference_softmax<float>(
+        batch.mask_of(b), {mask.hidden_period, mask.hidden_phase}, batch.description().head_dim, input(kQ),
+        input(kK), input(kV), input(kDo), static_cast<double>(batch.alpha()), batch.scale(b),
+        [](double x) { return round_to<T>(x); }, dropout);
   }
   return reference_attention<float>(batch.mask_of(b), batch.description().head_dim, input(kQ), input(kK),
                                     input(kV), input(kDo), static_cast<double>(batch.alpha()), batch.scale(b),

@@ -132,6 +132,7 @@ class DeviceBatch {
         contexts_(c.contexts),
         targets_(c.targets),
         scales_(host.scales()),
+        row_names_(host.row_names()),
         log_sums_(problem_.log_sums == nullptr ? 0 : 4 * problem_.tokens * problem_.heads) {
     const std::int64_t row_bytes = host.kParts * width_ * static_cast<std::int64_t>(sizeof(T));
     inputs_.repeat(host.rows());
@@ -142,6 +143,7 @@ class DeviceBatch {
     if (!c.contexts.empty()) problem_.contexts = contexts_.template as<std::int32_t>();
     if (!c.targets.empty()) problem_.targets = targets_.template as<std::int32_t>();
     if (c.per_sample_scale) problem_.sample_scale = scales_.template as<float>();
+    if (c.dropout > 0) problem_.dropout.row_names = row_names_.template as<std::int64_t>();
     if (problem_.log_sums != nullptr) problem_.log_sums = log_sums_.template as<float>();
   }
 
@@ -159,6 +161,7 @@ class DeviceBatch {
     p.mask = c.mask;
     p.alpha = static_cast<double>(host.alpha()), p.scale = static_cast<double>(host.kScale);
     p.deterministic = c.deterministic;
+    p.dropout = host.dropout();
     static float log_sum = 0;
     p.score = c.score;
     if (c.score == ScoreFunction::softmax) p.log_sums = &log_sum;
@@ -196,7 +199,7 @@ class DeviceBatch {
   AttentionProblem problem_;
   AttentionDevice device_;
   AttentionRoute route_;
-  DeviceBytes inputs_, outputs_, workspace_, offsets_, contexts_, targets_, scales_, log_sums_;
+  DeviceBytes inputs_, outputs_, workspace_, offsets_, contexts_, targets_, scales_, row_names_, log_sums_;
 };
 
 // Rows of no sample must be as they were.

@@ -16,6 +16,7 @@
 #include "hstu/attention/route.h"
 #include "hstu/base/random.h"
 #include "hstu/base/threads.h"
+#include "hstu/kernels/dropout.h"
 
 namespace hstu {
 
@@ -35,6 +36,7 @@ struct DeviceCase {
   std::int64_t period = 0;      // rows after which the inputs repeat, so that the host holds few; 0: never
   bool states_longest = false;  // the problem says how long its samples are
   ScoreFunction score = ScoreFunction::silu;
+  double dropout = 0;  // rate
 };
 
 template <typename T>
@@ -56,6 +58,7 @@ class HostBatch {
   static constexpr std::int64_t kParts = 5;                // of a row: NaN, then InputPart
   static constexpr std::int64_t kBefore = 3, kAfter = 70;  // rows of no sample
   static constexpr float kScale = 1.0f / 64;
+  static constexpr std::uint64_t kDropoutKey = 19;
 
   explicit HostBatch(const DeviceCase& c) : case_(c) {
     offsets_.push_back(kBefore);
@@ -69,6 +72,8 @@ class HostBatch {
       for (std::int64_t row = begin; row < end; ++row) fill(row, key);
     });
     for (const int b : c.poisoned) poison(static_cast<std::size_t>(b));
+    for (std::int64_t row = 0; c.dropout > 0 && row < tokens(); ++row)
+      row_names_.push_back(static_cast<std::int64_t>(mix64(key + static_cast<std::uint64_t>(row))));
   }
 
   const DeviceCase& description() const { return case_; }
@@ -81,6 +86,11 @@ class HostBatch {
     return case_.alpha != 0 ? case_.alpha : 1.0f / std::sqrt(static_cast<float>(case_.head_dim));
   }
   double scale(std::size_t b) const { return static_cast<double>(kScale) * static_cast<double>(scales_[b]); }
+  // Of rows whose weights may be dropped, from row `first` on; no names are needed without dropout.
+  const std::vector<std::int64_t>& row_names() const { return row_names_; }
+  kernels::Dropout dropout(std::int64_t first = 0) const {
+    return {case_.dropout, kDropoutKey, row_names_.empty() ? nullptr : row_names_.data() + first};
+  }
   bool is_poisoned(std::size_t b) const {
     return std::count(case_.poisoned.begin(), case_.poisoned.end(), static_cast<int>(b)) > 0;
   }
@@ -147,6 +157,7 @@ class HostBatch {
   std::vector<float> scales_;
   std::int64_t period_ = 0;
   std::vector<T> rows_;
+  std::vector<std::int64_t> row_names_;
 };
 
 }  // namespace hstu

@@ -103,6 +103,36 @@ TEST_P(SoftmaxOnGpu, NeighboursThatHoldNanDoNotLeak) {
   run({.name = "softmax poison, longer", .lengths = {333, 400, 257, 290, 513, 64}, .poisoned = {1, 3, 5}});
 }
 
+// The names of the rows differ from their numbers, and from head to head so do the draws.
+TEST_P(SoftmaxOnGpu, Dropout) {
+  if (GetParam().kernel != AttentionKernel::hopper) GTEST_SKIP() << "computed on Hopper alone";
+  for (const double rate : {0.1, 0.5}) {
+    for (const std::vector<int>& lengths : {kSoftmaxLengths, kLongerSoftmax}) {
+      const auto name = [&](const char* what) {
+        return fmt::format("softmax, dropout {} {}, {} samples", rate, what, lengths.size());
+      };
+      run({.name = name("causal"), .lengths = lengths, .dropout = rate});
+      run({.name = name("fp16"), .lengths = lengths, .type = AttentionType::fp16, .dropout = rate});
+      run({.name = name("full"), .lengths = lengths, .mask = {-1, -1}, .dropout = rate});
+      run({.name = name("window"), .lengths = lengths, .mask = {70, 20}, .dropout = rate});
+      const std::vector<int> three(lengths.size(), 3), nine(lengths.size(), 9);
+      AttentionMask hidden{.left = 200, .right = 0, .target_group = 4};
+      hidden.hidden_period = 5, hidden.hidden_phase = 2;
+      run({.name = name("contexts, targets, hidden keys"),
+           .lengths = lengths,
+           .mask = hidden,
+           .contexts = three,
+           .targets = nine,
+           .per_sample_scale = true,
+           .dropout = rate});
+    }
+    run({.name = fmt::format("softmax, dropout {}, poison", rate),
+         .lengths = {33, 64, 1, 100, 31, 200, 90, 5},
+         .poisoned = {1, 3, 5, 7},
+         .dropout = rate});
+  }
+}
+
 TEST_P(SoftmaxOnGpu, NothingToDo) {
   run({.name = "softmax, empty samples", .lengths = {0, 0, 0}});
   run({.name = "softmax, no samples", .lengths = {}});
@@ -112,15 +142,20 @@ TEST_P(SoftmaxOnGpu, TheSameBitsEveryTime) {
   std::vector<int> lengths;
   lengths.reserve(40);
   for (int i = 0; i < 40; ++i) lengths.push_back(37 * i % 1100);
-  const HostBatch<__nv_bfloat16> host(softmax({.name = "softmax bits", .lengths = lengths, .heads = 4}));
-  DeviceBatch<__nv_bfloat16> device(host);
-  device.run();
-  const std::vector<__nv_bfloat16> once = device.outputs();
-  for (int i = 0; i < 20; ++i) {
-    device.forget_outputs();
+  for (const double dropout : {0.0, 0.2}) {
+    if (dropout > 0 && GetParam().kernel != AttentionKernel::hopper) continue;
+    const HostBatch<__nv_bfloat16> host(
+        softmax({.name = "softmax bits", .lengths = lengths, .heads = 4, .dropout = dropout}));
+    DeviceBatch<__nv_bfloat16> device(host);
     device.run();
-    const std::vector<__nv_bfloat16> again = device.outputs();
-    ASSERT_EQ(std::memcmp(once.data(), again.data(), once.size() * sizeof(__nv_bfloat16)), 0) << i;
+    const std::vector<__nv_bfloat16> once = device.outputs();
+    for (int i = 0; i < 20; ++i) {
+      device.forget_outputs();
+      device.run();
+      const std::vector<__nv_bfloat16> again = device.outputs();
+      ASSERT_EQ(std::memcmp(once.data(), again.data(), once.size() * sizeof(__nv_bfloat16)), 0)
+          << i << ", dropout " << dropout;
+    }
   }
 }
 

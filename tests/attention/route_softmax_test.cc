@@ -30,6 +30,16 @@ TEST(AttentionRoute, ASoftmaxRunsOnTensorCoresWhereTheyComputeIt) {
   }
   p.mask.hidden_period = 3;
   EXPECT_EQ(choose_attention(p, hopper).backward, AttentionKernel::hopper);
+  AttentionProblem dropping = p;
+  dropping.dropout.rate = 0.1;
+  EXPECT_EQ(choose_attention(dropping, hopper).forward, AttentionKernel::hopper);
+  EXPECT_EQ(choose_attention(dropping, hopper).backward, AttentionKernel::hopper);
+  EXPECT_EQ(choose_attention(dropping, ampere).forward, AttentionKernel::softmax);
+  EXPECT_THAT(choose_attention(dropping, ampere).why, ::testing::HasSubstr("dropout, which on tensor cores"));
+  dropping.kernels = AttentionChoice::mma;
+  EXPECT_THROW(choose_attention(dropping, hopper), UsageError);
+  dropping.kernels = AttentionChoice::hopper, dropping.score = ScoreFunction::silu;
+  EXPECT_THROW(choose_attention(dropping, hopper), UsageError);
   AttentionProblem inference = p;
   inference.log_sums = nullptr;
   EXPECT_EQ(choose_attention(inference, hopper).forward, AttentionKernel::hopper);
@@ -40,7 +50,7 @@ TEST(AttentionRoute, ASoftmaxRunsOnTensorCoresWhereTheyComputeIt) {
       {"alpha -1, which is not above 0", [](AttentionProblem& x) { x.alpha = -1; }},
       {"alpha 0, which is not above 0", [](AttentionProblem& x) { x.alpha = 0; }},
       {"fp32 has no tensor core route", [](AttentionProblem& x) { x.type = AttentionType::fp32; }},
-      {"cached keys or dropout",
+      {"cached keys",
        [](AttentionProblem& x) {
          x.past = {.k = offsets,
                    .v = offsets,
@@ -51,7 +61,6 @@ TEST(AttentionRoute, ASoftmaxRunsOnTensorCoresWhereTheyComputeIt) {
                    .lengths = offsets,
                    .past_of = contexts};
        }},
-      {"cached keys or dropout", [](AttentionProblem& x) { x.dropout.rate = 0.1; }},
       {"query offsets", [](AttentionProblem& x) { x.query_offsets = offsets; }}};
   for (const auto& [words, change] : others) {
     AttentionProblem other = p;

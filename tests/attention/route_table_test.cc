@@ -47,6 +47,11 @@ std::vector<RoutedCase> routed_cases() {
           {"query offsets, bf16", 128, [](AttentionProblem& p) { p.query_offsets = kOffsets; }, "H100, H200"},
           {"softmax, head size 32, 64, 128", 128,
            [](AttentionProblem& p) { p.score = ScoreFunction::softmax, p.log_sums = log_sums; }, "H100"},
+          {"softmax with dropout, head size 32, 64, 128", 128,
+           [](AttentionProblem& p) {
+             p.score = ScoreFunction::softmax, p.log_sums = log_sums, p.dropout.rate = 0.1;
+           },
+           "H100"},
           {"softmax, any other head size", 256, [](AttentionProblem& p) { p.score = ScoreFunction::softmax; },
            "H100"},
           {"row_stable", 128, [](AttentionProblem& p) { p.row_stable = true; }, "H100"}};

@@ -122,11 +122,13 @@ bool is_by_pairs(const AttentionProblem& p) {
 
 // The route of a softmax that no kernel was chosen for.
 AttentionRoute route_of_softmax(const AttentionProblem& p, const AttentionDevice& device) {
-  std::string other = is_by_pairs(p) ? "cached keys or dropout" : not_for_tensor_softmax(p);
+  std::string other = p.past.any() ? "cached keys" : not_for_tensor_softmax(p);
   if (other.empty()) other = not_for_tensor_cores(p);
   if (other.empty() && not_hopper(p, device).empty())
     return with_softmax_backward(p, {AttentionKernel::hopper, AttentionKernel::hopper,
                                      "kernels for Hopper with a softmax", hopper_forward_cluster(p)});
+  if (other.empty() && p.dropout.rate > 0)
+    other = "dropout, which on tensor cores Hopper's kernels alone compute (" + not_hopper(p, device) + ")";
   if (other.empty()) other = not_mma(p, device);
   if (other.empty())
     return with_softmax_backward(
@@ -181,7 +183,11 @@ constexpr KernelSupport kSupport[] = {
      .hidden_keys = true,
      .row_stable = true,
      .dropout = true},
-    {.kernel = AttentionKernel::hopper, .softmax = true, .bias = true, .softmax_of_hidden_keys = true},
+    {.kernel = AttentionKernel::hopper,
+     .softmax = true,
+     .bias = true,
+     .softmax_of_hidden_keys = true,
+     .softmax_with_dropout = true},
     {.kernel = AttentionKernel::mma, .softmax = true, .bias = true, .softmax_of_hidden_keys = true},
     {.kernel = AttentionKernel::few_queries},
     {.kernel = AttentionKernel::plain, .bias = true},
@@ -202,10 +208,12 @@ std::string missing_support(const AttentionProblem& p, AttentionKernel kernel) {
   if (p.score == ScoreFunction::softmax && !has->softmax) return "softmax scores";
   if (p.bias.any() && !has->bias) return "a relative bias";
   if (p.past.any() && !has->past) return "cached keys";
-  const bool hides = has->hidden_keys || (has->softmax_of_hidden_keys && p.score == ScoreFunction::softmax);
+  const bool is_softmax = p.score == ScoreFunction::softmax;
+  const bool hides = has->hidden_keys || (has->softmax_of_hidden_keys && is_softmax);
+  const bool drops = has->dropout || (has->softmax_with_dropout && is_softmax);
   if (p.mask.hidden_period > 0 && !hides) return "hidden keys";
   if (p.row_stable && !has->row_stable) return "rows whose bits depend on nothing else (row_stable)";
-  if (p.dropout.rate > 0 && !has->dropout) return "dropout of the weights";
+  if (p.dropout.rate > 0 && !drops) return "dropout of the weights";
   return "";
 }
 

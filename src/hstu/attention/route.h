@@ -33,7 +33,8 @@ enum class AttentionKernel {
 struct KernelSupport {
   AttentionKernel kernel;
   bool softmax = false, bias = false, past = false, hidden_keys = false, row_stable = false, dropout = false;
-  bool softmax_of_hidden_keys = false;  // hidden keys where the scores are of a softmax
+  // Where the scores are of a softmax.
+  bool softmax_of_hidden_keys = false, softmax_with_dropout = false;
 };
 std::span<const KernelSupport> kernel_support();  // a row for each kernel
 // What the problem asks for that the kernel does not compute, in words; "": nothing. `row_stable` asks for it

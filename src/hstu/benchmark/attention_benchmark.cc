@@ -54,6 +54,7 @@ AttentionProblem benchmark_problem(const AttentionBenchmark& b) {
   static const float table = 0;
   static float log_sum = 0;
   if (b.score == ScoreFunction::softmax) p.log_sums = &log_sum;
+  p.dropout.rate = b.dropout;
   static const std::int64_t time = 0;
   if (b.position_bias) p.bias.position_table = &table, p.bias.positions = b.length;
   if (b.time_bias) {

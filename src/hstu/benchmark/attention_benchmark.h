@@ -20,6 +20,7 @@ struct AttentionBenchmark {
   AttentionMask mask;
   std::int32_t contexts = 0, targets = 0;  // of each sample
   bool deterministic = false;
+  double dropout = 0;                             // rate, of the weights of pairs
   bool position_bias = false, time_bias = false;  // a relative bias, and backward the gradients of its tables
   std::optional<AttentionDevice> device;  // use the kernels of such a GPU (route.h); none: those of this GPU
   bool sustained = true;                  // false: the burst alone, for sweeps over many shapes

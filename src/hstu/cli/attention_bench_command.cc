@@ -65,7 +65,8 @@ void time_shapes(const AttentionBenchWords& words) {
              "memory ms");
   Json all = Json::array();
   for (const auto& [shape, b] : all_timed) {
-    const std::string name = shape + (b.position_bias ? "+position" : "") + (b.time_bias ? "+time" : "");
+    const std::string name = shape + (b.position_bias ? "+position" : "") + (b.time_bias ? "+time" : "") +
+                             (b.dropout > 0 ? fmt::format("+dropout {}", b.dropout) : "");
     for (const std::string direction : {"fwd", "bwd"}) {
       if (!words.wants(direction)) continue;
       const Json r = attention_record(
@@ -122,6 +123,7 @@ void add_attention_bench_command(CLI::App& bench) {
   command->add_option("--seed", b.seed, "of the lengths");
   command->add_flag("--deterministic", b.deterministic,
                     "a backward pass that gives the same bits every time");
+  command->add_option("--dropout", b.dropout, "rate of dropout of the weights")->check(CLI::Range(0.0, 0.99));
   command->add_option("--bias", words->bias,
                       "time every shape without and with a relative bias: position, time or position,time");
   command->add_option("--device", words->device,

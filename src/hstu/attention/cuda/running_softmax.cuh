@@ -136,6 +136,24 @@ struct SoftmaxBlock {
       }
     }
   }
+  // The same with dropout, and zeros in place of the weights that are not kept. kept.of_columns(j):
+  // kept_pairs has it. `factor`: of the weights that are kept.
+  template <typename Kept>
+  __device__ __forceinline__ void differentiate(float (&dp)[32], float (&weights)[32], const Kept& kept,
+                                                float factor) const {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const float2 mean = load_shared_pair(at_ + kStatisticsRows * 4 + j * 32);
+      const std::uint32_t bits = kept.of_columns(j);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        float &d = dp[4 * j + i], &weight = weights[4 * j + i];
+        const bool keeps = (bits >> (8 * i) & 1) != 0;
+        d = weight * ((keeps ? d * factor : 0.0f) - (i % 2 == 0 ? mean.x : mean.y));
+        weight = keeps ? weight : 0.0f;
+      }
+    }
+  }
 
  private:
   static __device__ __forceinline__ float2 load_shared_pair(std::uint32_t from) {

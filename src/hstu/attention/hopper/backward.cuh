@@ -14,12 +14,15 @@
 //
 //   P = e^(alpha S - log sum)
 //   dS = P (dP - mean)                          the factor is alpha
+//
+// With dropout dP of a pair is multiplied by its factor, or 0, and so is P for dV after dS is computed.
 #pragma once
 
 #include <type_traits>
 
 #include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/hide_keys.cuh"
+#include "hstu/attention/cuda/kept_pairs.cuh"
 #include "hstu/attention/cuda/running_softmax.cuh"
 #include "hstu/attention/cuda/table_gradients.cuh"
 #include "hstu/attention/hopper/backward_tile.cuh"
@@ -33,7 +36,8 @@ namespace hstu::cuda {
 template <typename T, typename Tile, bool kFolded, typename Arguments>
 __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32_t base,
                                                  const WorkRing& works, const Turns& turns, int group) {
-  constexpr bool kBias = Tile::kKind == ScoreKind::biased, kSoftmax = Tile::kKind == ScoreKind::softmax;
+  constexpr bool kBias = Tile::kKind == ScoreKind::biased, kSoftmax = Tile::kKind == ScoreKind::softmax,
+                 kDrops = std::is_same_v<Arguments, DroppingBackwardArguments>;
   constexpr int kD = Tile::kD, kOwn = kD / 2;  // columns of dQ of one warpgroup
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32, warp = t / 32;
   // The key row and block of 8 queries that stmatrix of this lane writes in dS^T (128 keys x 64 queries,
@@ -162,6 +166,13 @@ __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32
       wgmma_fence();
       multiply(s, keys, queries);
       const int block = w.block(step), first_query = block * 64;
+      const auto kept = [&] {
+        if constexpr (kDrops)
+          return KeptOfKeys(a.dropout, w, first_query);
+        else
+          return 0;
+      };
+      [[maybe_unused]] auto kept_pairs = kept();
       const bool partial = first_query < full_lo || first_query + 64 > full_hi;
       barrier_wait(base + Tile::kGradientFull + 8 * ring.slot, ring.phase);
       wgmma_fence();
@@ -174,12 +185,16 @@ __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32
       if constexpr (kSoftmax) {
         const SoftmaxBlock statistics(base + Tile::kMemoryAt + ring.slot * Tile::kStatisticsBytes);
         const int key = w.own_begin + group * 64 + warp * 16 + lane / 4, query = first_query + 2 * (lane % 4);
+        if constexpr (kDrops) kept_pairs.draw(a.dropout, w.head, w.own_begin + group * 64 + warp * 16);
         wgmma_wait<1>();
         if (partial) mask_queries<64>(s, a.samples, w, key, query, -INFINITY);
         if (a.hidden.period > 0) hide_key_rows<64>(s, a.hidden, w.c, key, query);
         statistics.weigh(s, a.exponent);
         wgmma_wait<0>();
-        statistics.differentiate(dp, s);
+        if constexpr (kDrops)
+          statistics.differentiate(dp, s, kept_pairs, a.dropout.factor);
+        else
+          statistics.differentiate(dp, s);
       } else {
         wgmma_wait<0>();
         if (partial) {
@@ -259,7 +274,9 @@ __device__ __forceinline__ void compute_backward(const Arguments& a, std::uint32
       through_silu(dk);
     }
     const int rows_at = group * (64 * 128);
-    store_tile<T, kD, Tile::kKeys * 128>(dv, values + rows_at, scale);
+    float value_scale = scale;
+    if constexpr (kDrops) value_scale *= a.dropout.factor;
+    store_tile<T, kD, Tile::kKeys * 128>(dv, values + rows_at, value_scale);
     named_barrier(1, 256);  // the other warpgroup's last dQ needs all keys
     store_tile<T, kD, Tile::kKeys * 128>(dk, keys + rows_at, scale * a.half_alpha);
     fence_async_proxy();
@@ -321,9 +338,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 template <typename T, int kD, typename Arguments>
 void launch_backward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream) {
-  constexpr ScoreKind kKind = std::is_same_v<Arguments, BiasedBackwardArguments>    ? ScoreKind::biased
-                              : std::is_same_v<Arguments, SoftmaxBackwardArguments> ? ScoreKind::softmax
-                                                                                    : ScoreKind::silu;
+  constexpr ScoreKind kKind = std::is_same_v<Arguments, BiasedBackwardArguments>       ? ScoreKind::biased
+                              : std::is_base_of_v<SoftmaxBackwardArguments, Arguments> ? ScoreKind::softmax
+                                                                                       : ScoreKind::silu;
   using Tile = BackwardTile<kD, kKind>;
   const auto launch = [&](auto folded) {
     launch_early(backward_sm90_kernel<T, Tile, decltype(folded)::value, Arguments>, arguments,

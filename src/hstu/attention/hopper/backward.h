@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include "hstu/attention/cuda/bias.h"
+#include "hstu/attention/cuda/pair_dropout.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
 #include "hstu/attention/hidden_keys.h"
@@ -44,12 +45,16 @@ struct SoftmaxBackwardArguments : BackwardArguments {
   const float* statistics;  // SoftmaxBlock of each 64 rows of a head, in the order of dq_sum
 };
 
+struct DroppingBackwardArguments : SoftmaxBackwardArguments {
+  PairDropout dropout;
+};
+
 // The index in dq_sum of the first rows of the head whose first tile has the number `first`.
 __host__ __device__ inline std::int64_t sums_of_head(std::int32_t first, int width) {
   return static_cast<std::int64_t>(first) * kBackwardTile * width;
 }
 
-// `Arguments`: BackwardArguments, BiasedBackwardArguments or SoftmaxBackwardArguments.
+// `Arguments`: any of those above.
 template <typename T, int kD, typename Arguments>
 void launch_backward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream);
 template <typename T>

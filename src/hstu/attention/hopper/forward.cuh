@@ -11,6 +11,7 @@
 
 #include "hstu/attention/cuda/accumulator.cuh"
 #include "hstu/attention/cuda/hide_keys.cuh"
+#include "hstu/attention/cuda/kept_pairs.cuh"
 #include "hstu/attention/cuda/running_softmax.cuh"
 #include "hstu/attention/cuda/score_bias.cuh"
 #include "hstu/attention/hopper/fold_alpha.cuh"
@@ -25,7 +26,8 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
                                                 int group) {
   constexpr bool kBias = std::is_same_v<Arguments, BiasedForwardArguments>,
                  kSoftmax = std::is_base_of_v<SoftmaxForwardArguments, Arguments>,
-                 kHides = std::is_same_v<Arguments, HidingForwardArguments>;
+                 kDrops = std::is_same_v<Arguments, DroppingForwardArguments>,
+                 kHides = kDrops || std::is_same_v<Arguments, HidingForwardArguments>;
   constexpr int kD = Tile::kD, kBlock = Tile::kBlock;
   const int t = static_cast<int>(threadIdx.x) % 128, lane = t % 32;
   const int own_row = t / 32 * 16 + lane / 4;  // of the warpgroup's
@@ -35,6 +37,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
   std::uint32_t turn = 0;   // tiles begun
   int step = 0, steps = 0;  // of the tile of the scores
   RunningSoftmax softmax;
+  [[maybe_unused]] KeptOfQueries kept;  // of the scores' tile and step
 
   // Of the slots of queries and their barriers, by turns.
   const auto use_of = [&](std::uint32_t tile) { return tile * Tile::kGroups + group; };
@@ -96,7 +99,11 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
     return w.head != kNoWork;
   };
   const auto sees_all = [&](int key) {
-    if constexpr (kHides) return false;
+    if constexpr (kDrops) {
+      if (a.hidden.period > 0) return false;
+    } else if constexpr (kHides) {
+      return false;
+    }
     const Work::Group& own = work(turn).groups[group];
     return key >= own.full_lo && key + kBlock <= own.full_hi;
   };
@@ -123,9 +130,12 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
         const Work& w = work(turn);
         const int query = w.groups[group].begin + own_row, first = key + 2 * (lane % 4);
         mask_softmax_keys<kKeys>(s, a.samples, w, query, first);
-        if constexpr (kHides) hide_keys<kKeys>(s, a.hidden, w.c, query, first);
+        if constexpr (kHides) {
+          if (!kDrops || a.hidden.period > 0) hide_keys<kKeys>(s, a.hidden, w.c, query, first);
+        }
       }
       softmax.template weigh<kKeys, decltype(is_first)::value>(s, a.exponent);
+      if constexpr (kDrops) kept.template drop<kKeys>(s);
       return;
     }
     if constexpr (kBias) bias.add_to(s, biased_tile(key), alpha_factor);
@@ -158,6 +168,11 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
     const std::uint32_t slot = multiply_keys(s);
     meanwhile();
     const auto bias = read_bias(keys, key);
+    if constexpr (kDrops) {
+      const Work& w = work(turn);
+      kept.begin_rows(a.dropout, w, w.groups[group].begin + own_row);
+      kept.template draw<kKeys>(a.dropout, key);
+    }
     wgmma_wait<0>();
     finish_scores(slot);
     if (step > 0) pass_over();  // the values of the skipped keys
@@ -193,6 +208,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
   const auto store = [&](std::uint32_t finished) {
     const Work& w = work(finished);
     float scale = w.scale;
+    if constexpr (kDrops) scale *= a.dropout.factor;
     if constexpr (kSoftmax) {
       const float2 logs = softmax.divide(o, scale, a.exponent);
       scale = 1;
@@ -233,6 +249,7 @@ __device__ __forceinline__ void compute_forward(const Arguments& a, std::uint32_
       const int key = first_key();
       const bool whole = sees_all(key);
       const auto bias = read_bias(kAll, key);
+      if constexpr (kDrops) kept.template draw<kBlock>(a.dropout, key);
       wgmma_wait<1>();
       finish_scores(key_slot);
       activate(kAll, std::false_type{}, s, key, whole, bias);
@@ -322,8 +339,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
 template <typename T, int kD, int kCluster, typename Arguments>
 void launch_forward_sm90(const Arguments& arguments, int multiprocessors, cudaStream_t stream) {
-  constexpr bool kTwoGroups =
-      std::is_same_v<Arguments, BiasedForwardArguments> || std::is_same_v<Arguments, HidingForwardArguments>;
+  constexpr bool kTwoGroups = std::is_same_v<Arguments, BiasedForwardArguments> ||
+                              std::is_base_of_v<HidingForwardArguments, Arguments>;
   using Tile = ForwardTile<kD, kCluster, kTwoGroups>;
   const auto launch = [&](auto folded) {
     launch_early(forward_sm90_kernel<T, Tile, decltype(folded)::value, Arguments>, arguments, multiprocessors,

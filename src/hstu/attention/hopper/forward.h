@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include "hstu/attention/cuda/bias.h"
+#include "hstu/attention/cuda/pair_dropout.h"
 #include "hstu/attention/cuda/samples.h"
 #include "hstu/attention/cuda/schedule.h"
 #include "hstu/attention/hidden_keys.h"
@@ -33,9 +34,13 @@ struct HidingForwardArguments : SoftmaxForwardArguments {
   HiddenKeys hidden;
 };
 
+struct DroppingForwardArguments : HidingForwardArguments {  // keys may be hidden or not
+  PairDropout dropout;
+};
+
 // Queries and keys of a tile, by the width that the kernel computes with (head size 32 is padded to 64 with
 // zeros) and the number of blocks that share it: two of a cluster load half of the keys and values each, for
-// both. With a bias or hidden keys three warpgroups have too few registers.
+// both. With a bias, hidden keys or dropout three warpgroups have too few registers.
 constexpr int forward_queries(int width, int cluster, bool two_groups) {
   return width == 64 && !two_groups ? 192 : 128 * cluster;
 }

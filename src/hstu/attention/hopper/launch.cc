@@ -26,7 +26,7 @@ std::int64_t turn_bytes(const AttentionProblem& p) {
 
 // Whether the forward pass has two warpgroups at head sizes up to 64 too.
 bool has_two_groups(const AttentionProblem& p) {
-  return p.bias.any() || p.mask.hidden_period > 0;
+  return p.bias.any() || p.mask.hidden_period > 0 || p.dropout.rate > 0;
 }
 
 }  // namespace
@@ -68,8 +68,9 @@ void hopper_forward(const AttentionProblem& p, const AttentionDevice& device, in
         launch_forward_sm90<T, kD, 1>(all, device.multiprocessors, stream);
       });
     };
-    return p.mask.hidden_period > 0 ? launch(HidingForwardArguments{softmax, hidden_keys_of(p)})
-                                    : launch(softmax);
+    const HidingForwardArguments hiding{softmax, hidden_keys_of(p)};
+    if (p.dropout.rate > 0) return launch(DroppingForwardArguments{hiding, pair_dropout_of(p)});
+    return p.mask.hidden_period > 0 ? launch(hiding) : launch(softmax);
   }
   with_kernel(p, [&]<typename T, int kD>() {
     with_bias<BiasedForwardArguments>(arguments, bias, [&](const auto& all) {
@@ -127,8 +128,12 @@ void hopper_backward(const AttentionProblem& p, const AttentionDevice& device, c
     auto* const statistics = reinterpret_cast<float*>(dq_sum + aligned(sum_bytes(p)));
     make_softmax_statistics(p, g, schedule, statistics, stream);
     const SoftmaxBackwardArguments all{arguments, exponent_of(p), hidden_keys_of(p), statistics};
-    return with_softmax_kernel(
-        p, [&]<typename T, int kD>() { launch_backward_sm90<T, kD>(all, device.multiprocessors, stream); });
+    const auto launch = [&](const auto& of_kind) {
+      with_softmax_kernel(p, [&]<typename T, int kD>() {
+        launch_backward_sm90<T, kD>(of_kind, device.multiprocessors, stream);
+      });
+    };
+    return p.dropout.rate > 0 ? launch(DroppingBackwardArguments{all, pair_dropout_of(p)}) : launch(all);
   }
   with_kernel(p, [&]<typename T, int kD>() {
     if constexpr (kD == 256)

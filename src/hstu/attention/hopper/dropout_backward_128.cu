@@ -1,0 +1,8 @@
+#include "hstu/attention/hopper/backward.cuh"
+
+namespace hstu::cuda {
+
+template void launch_backward_sm90<__nv_bfloat16, 128>(const DroppingBackwardArguments&, int, cudaStream_t);
+template void launch_backward_sm90<__half, 128>(const DroppingBackwardArguments&, int, cudaStream_t);
+
+}  // namespace hstu::cuda

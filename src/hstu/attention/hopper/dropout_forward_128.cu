@@ -1,0 +1,10 @@
+#include "hstu/attention/hopper/forward.cuh"
+
+namespace hstu::cuda {
+
+template void launch_forward_sm90<__nv_bfloat16, 128, 1>(const DroppingForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__half, 128, 1>(const DroppingForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__nv_bfloat16, 128, 2>(const DroppingForwardArguments&, int, cudaStream_t);
+template void launch_forward_sm90<__half, 128, 2>(const DroppingForwardArguments&, int, cudaStream_t);
+
+}  // namespace hstu::cuda
