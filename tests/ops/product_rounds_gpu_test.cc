@@ -42,9 +42,12 @@ TEST_F(ProductRoundsOnGpu, HaveTheBitsOfFewerRows) {
     const Variable in = rows(x), residual = rows(wide);
     const ops::LinearSilu silu = ops::linear_silu(tape, in, fixed(weight), fixed(bias), {{0, kOut}}, 64);
     const ops::LinearInput relu = ops::linear_relu(tape, silu.y, fixed(back), fixed(bias));
-    const Variable y = ops::linear(tape, relu, fixed(back), fixed(bias)),
-                   sum = ops::linear_residual(tape, y, fixed(back), {}, residual);
-    std::vector<Tensor> results{silu.y.value(), silu.activated.value(), y.value(), sum.value()};
+    const Variable y = ops::linear(tape, relu, fixed(back), fixed(bias));
+    const ops::LinearInput gelu = ops::linear_gelu(tape, y, fixed(back), fixed(bias));
+    const Tensor in_product = gelu.gelu().value();
+    const Variable sum = ops::linear_residual(tape, gelu, fixed(back), {}, residual);
+    expect_same_bits(gelu.gelu().value(), in_product);  // computed once more, alone
+    std::vector<Tensor> results{silu.y.value(), silu.activated.value(), y.value(), in_product, sum.value()};
     tape.backward(sum, wide.row_range(first, end));
     results.push_back(in.gradient());
     return results;

@@ -213,6 +213,18 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      const Variable y = ops::linear(t, second, v[5], {});
                      return ops::add(t, y, ops::linear(t, first, v[5], {}));
                    }});
+  cases.push_back(
+      {"linear_gelu", {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3), x({h, 2 * h}, 4)}, [h](Tape& t, Inputs v) {
+         const ops::LinearInput gelu = ops::linear_gelu(t, v[0], v[1], v[2]);
+         return ops::linear_columns(t, gelu, v[3], {}, {{h, 2 * h}});
+       }});
+  // One gelu is read by two products, one of which has two ranges of columns.
+  cases.push_back(
+      {"linear_gelu_twice", {x({tokens, n}, 1), x({n, h}, 2), x({h, 2 * h}, 3)}, [h](Tape& t, Inputs v) {
+         const ops::LinearInput gelu = ops::linear_gelu(t, v[0], v[1], {});
+         const Variable y = ops::linear_columns(t, gelu, v[2], {}, {{0, h / 2}, {h, h + h / 2}});
+         return ops::add(t, y, ops::linear_columns(t, gelu, v[2], {}, {{0, h / 2 * 2}}));
+       }});
   cases.push_back({"linear_residual",
                    {x({tokens, h}, 1), x({h, n}, 2), x({tokens, n}, 3)},
                    [](Tape& t, Inputs v) { return ops::linear_residual(t, v[0], v[1], {}, v[2]); }});
@@ -374,14 +386,12 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                      return ops::convert(t, loss, v[0].value().dtype());
                    }});
   const std::map<std::string, std::string> roles{
-      {"linear", "aws"},          {"linear_to_eight", "aws"},
-      {"linear_relu", "awswsw"},  {"linear_columns", "aws"},
-      {"linear_residual", "awa"}, {"grouped_linear", "aws"},
-      {"layer_norm", "ass"},      {"swish_layer_norm", "ass"},
-      {"gate", "aass"},           {"gate_product", "aass"},
-      {"gated_attention", "ass"}, {"silu_attention", "aws"},
-      {"action_rows", "ww"},      {"recomputed", "aws"},
-      {"rms_norm", "as"},         {"biased_linear_residual", "awsa"}};
+      {"linear", "aws"},           {"linear_to_eight", "aws"}, {"linear_relu", "awswsw"},
+      {"linear_columns", "aws"},   {"linear_gelu", "awsw"},    {"linear_gelu_twice", "aww"},
+      {"linear_residual", "awa"},  {"grouped_linear", "aws"},  {"layer_norm", "ass"},
+      {"swish_layer_norm", "ass"}, {"gate", "aass"},           {"gate_product", "aass"},
+      {"gated_attention", "ass"},  {"silu_attention", "aws"},  {"action_rows", "ww"},
+      {"recomputed", "aws"},       {"rms_norm", "as"},         {"biased_linear_residual", "awsa"}};
   for (OpCase& c : cases) {
     if (c.roles.empty())
       c.roles = roles.contains(c.name) ? roles.at(c.name) : std::string(c.inputs.size(), 'a');

@@ -31,7 +31,7 @@ struct ActivateBackward {
   Activation activation = Activation::relu;
   const T* x = nullptr;   // (size) as in the forward pass
   const T* dy = nullptr;  // (size)
-  Gradient<T> dx;         // (size), or dy if it is not added to
+  Gradient<T> dx;         // (size), or dy or x if it is not added to
 };
 
 template <typename T>

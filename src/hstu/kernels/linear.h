@@ -7,6 +7,7 @@
 #include "hstu/base/column_range.h"
 #include "hstu/base/float16.h"
 #include "hstu/device/stream.h"
+#include "hstu/kernels/activation.h"
 #include "hstu/kernels/gradient.h"
 
 namespace hstu::kernels {
@@ -33,6 +34,7 @@ struct LinearForward {
   T* y = nullptr;          // (M, N)
   T* activated = nullptr;  // (M, N - silu_from) silu of y's columns from there on; or nullptr
   std::int64_t silu_from = 0;
+  bool gelu = false;        // `activated` is gelu of y (M, N) in place of silu
   bool row_stable = false;  // the bits of a row do not depend on M: always so on the host
   // No backward pass follows: kernels of dense layers (dense.h) may take few rows. weight_is_ready as there.
   bool forward_alone = false, weight_is_ready = false;
@@ -46,6 +48,10 @@ struct LinearBackward {
   const T* dy = nullptr;                    // (M, N), of y
   // x is relu of what dx is the gradient of: where x is 0, dx is 0, and was before if it is added to.
   bool x_is_relu = false;
+  // Or x is gelu of this (M, K), and is computed once more into x_again (M, K), which may then get anything;
+  // x is not read. dx is the gradient of what is here, in whose memory it may be.
+  const T* before_gelu = nullptr;
+  T* x_again = nullptr;
   Gradient<T> dx = {};                    // (M, K)
   Gradient<Accumulator<T>> dweight = {};  // (K, weight_columns): 0 in unused columns
   Gradient<Accumulator<T>> dbias = {};    // (weight_columns) likewise
@@ -60,6 +66,21 @@ template <typename T>
 void linear_backward(const LinearBackward<T>& p, HostStream);
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, CudaStream);
+
+// The pass of an x that is gelu, by passes of other x.
+template <typename T, typename DeviceStream>
+void linear_backward_through_gelu(const LinearBackward<T>& p, DeviceStream stream) {
+  const std::int64_t size = p.rows * p.in;
+  LinearBackward<T> weights = p, inputs = p;
+  weights.before_gelu = inputs.before_gelu = nullptr;
+  weights.dx = {}, weights.dresidual = {}, weights.x = p.x_again;
+  inputs.dweight = {}, inputs.dbias = {};
+  if (p.dx.to != nullptr) inputs.dx = {p.x_again};
+  activate(Activate<T>{size, Activation::gelu, p.before_gelu, p.x_again}, stream);
+  linear_backward(weights, stream);
+  linear_backward(inputs, stream);
+  activate_backward(ActivateBackward<T>{size, Activation::gelu, p.before_gelu, p.x_again, p.dx}, stream);
+}
 
 // One product for each group g: y[g] (M, N) = x[g] (M, K) weight[g] (K, N) + bias[g] (N).
 template <typename T>

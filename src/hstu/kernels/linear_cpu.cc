@@ -50,11 +50,16 @@ void linear(const LinearForward<T>& p, HostStream stream) {
     at += width;
   }
   if (p.relu) activate(Activate<T>{p.rows * n, Activation::relu, p.y, p.y}, stream);
-  if (p.activated != nullptr) silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
+  if (p.activated == nullptr) return;
+  if (p.gelu)
+    activate(Activate<T>{p.rows * n, Activation::gelu, p.y, p.activated}, stream);
+  else
+    silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
 }
 
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, HostStream stream) {
+  if (p.before_gelu != nullptr) return linear_backward_through_gelu(p, stream);
   const std::int64_t n = total_width(p.columns);
   if (p.dbias.to != nullptr) bias_gradient(p);
   if (p.dweight.to != nullptr && !p.dweight.accumulate) {

@@ -24,6 +24,8 @@ Variable ActivatedMlp::operator()(Tape& tape, const Variable& x) const {
     const Variable weight = weight_of(layers_[i]), bias(layers_[i].bias);
     if (activation_ == ops::Activation::relu)
       h = ops::linear_relu(tape, h, weight, bias);
+    else if (activation_ == ops::Activation::gelu)
+      h = ops::linear_gelu(tape, h, weight, bias);
     else
       h = ops::activate(tape, ops::linear(tape, h, weight, bias), activation_);
   }

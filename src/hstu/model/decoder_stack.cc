@@ -19,10 +19,6 @@ LinearParameters add_matrix(ParameterSet& set, const std::string& name, std::int
   return add_linear(set, name, in, out, Initializer::xavier_uniform(in, out));
 }
 
-Variable dense(Tape& tape, const Variable& x, const LinearParameters& layer) {
-  return ops::linear(tape, x, ops::weight(tape, layer.weight, x.value().dtype()), Variable(layer.bias));
-}
-
 }  // namespace
 
 DecoderBlock::DecoderBlock(ParameterSet& set, const std::string& prefix, const DecoderStackConfig& config)
@@ -86,18 +82,25 @@ Variable DecoderBlock::compute(Tape& tape, const Variable& x, const StackRows& r
   stage.next(kProjectionStage);
   const Variable residual = rows.rows.defined() ? ops::gather_rows(tape, x, rows.rows) : x;
   if (!tape.recording()) return finish(tape, residual, o);
-  const auto beside = [&](const Variable& of, const Variable& in, const LinearParameters& layer,
+  const auto weight_of = [&](const LinearParameters& layer) {
+    return ops::weight(tape, layer.weight, x.value().dtype());
+  };
+  const auto beside = [&](const Variable& of, const ops::LinearInput& in, const LinearParameters& layer,
                           std::uint64_t place) {
-    const Variable weight = ops::weight(tape, layer.weight, in.value().dtype()), bias(layer.bias);
+    const Variable weight = weight_of(layer), bias(layer.bias);
     if (config_.dropout == 0) return ops::linear_residual(tape, in, weight, bias, of);
     return ops::add(tape, of, ops::dropout(tape, ops::linear(tape, in, weight, bias), dropout(place)));
   };
   const Variable y = beside(residual, o, output_, 1);
   const Variable normed = ops::rms_norm(tape, y, Variable(mlp_norm_), config_.epsilon);
-  const Variable hidden = ops::activate(tape, dense(tape, normed, first_), config_.activation);
+  const ops::LinearInput hidden = [&]() -> ops::LinearInput {
+    const Variable weight = weight_of(first_), bias(first_.bias);
+    if (config_.activation == ops::Activation::gelu) return ops::linear_gelu(tape, normed, weight, bias);
+    return ops::activate(tape, ops::linear(tape, normed, weight, bias), config_.activation);
+  }();
   Variable result = beside(y, hidden, second_, 2);
   if (config_.recompute.norm) z.drop_value(), normed.drop_value();
-  if (config_.recompute.gate) hidden.drop_value();
+  if (config_.recompute.gate && !hidden.gelu().defined()) hidden.variable().drop_value();
   return result;
 }
 

@@ -16,8 +16,18 @@ Tensor silu_of(const Tensor& x, std::int64_t from, const Context& context) {
   return y;
 }
 
+Tensor gelu_of(const Tensor& x, const Context& context) {
+  Tensor y = Tensor::empty(x.shape(), x.dtype(), context);
+  dispatch<Operation::activation>(context, x.dtype(), [&]<typename T>(auto stream) {
+    kernels::activate(
+        kernels::Activate<T>{x.size(), kernels::Activation::gelu, x.data<T>(), y.mutable_data<T>()}, stream);
+  });
+  return y;
+}
+
 struct Activations {
   bool relu = false;            // of y
+  bool gelu = false;            // of y, apart, in place of SiLU
   std::int64_t silu_from = -1;  // SiLU of y's columns from there on, apart; -1: none
 };
 
@@ -27,7 +37,7 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
                    const Activations& activations = {}) {
   const std::int64_t silu_from = activations.silu_from;
   const bool activate = silu_from >= 0, x_is_relu = input.is_relu();
-  const Variable& x = input.variable();
+  const Variable &x = input.variable(), &gelu = input.gelu();
   const Context& context = tape.context();
   check_devices<Operation::linear>(context, x, weight, bias, residual);
   const std::int64_t m = x.rows(), k = x.cols(), weight_columns = weight.cols(),
@@ -41,7 +51,7 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
                                               .in = k,
                                               .weight_columns = weight_columns,
                                               .columns = columns,
-                                              .x = x.value().data<T>(),
+                                              .x = (gelu.defined() ? gelu : x).value().data<T>(),
                                               .weight = weight.value().data<T>(),
                                               .bias = data_or_null<Accumulator<T>>(bias),
                                               .residual = data_or_null<T>(residual),
@@ -49,16 +59,26 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
                                               .y = y.mutable_data<T>(),
                                               .activated = activate ? activated.mutable_data<T>() : nullptr,
                                               .silu_from = silu_from,
+                                              .gelu = activations.gelu,
                                               .row_stable = context.row_stable,
                                               .forward_alone = !tape.recording(),
                                               .weight_is_ready = KeptWeights::are_ready()},
                     stream);
   });
+  const bool x_is_gelu = gelu.defined();
+  const std::shared_ptr<const int> gelu_products = input.gelu_products();
+  if (x_is_gelu) gelu.drop_value(), ++*input.gelu_products();
   const Variable result = tape.record(y, {x, weight, bias, residual}, [=](const Tensor& dy) {
     // The residual's gradient is dy, which nothing reads after this operation.
     const bool taken = residual.defined() && residual.needs_gradient() && residual.take_gradient(dy);
+    Tensor x_again;
+    if (x_is_gelu) x_again = Tensor::empty(x.value().shape(), type, context);
+    const bool in_place =
+        x_is_gelu && *gelu_products == 1 && x.needs_gradient() && x.take_gradient(x.value());
     dispatch<Operation::linear>(context, type, [&]<typename T>(auto stream) {
       tell_work(context, {m, k, n}, (x.needs_gradient() ? 4 : 2) * m * k * n);
+      kernels::Gradient<T> dx = gradient_of<T>(x, context);
+      if (in_place) dx.accumulate = false;
       kernels::linear_backward(
           kernels::LinearBackward<T>{
               .rows = m,
@@ -69,7 +89,9 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
               .weight = weight.value().data<T>(),
               .dy = dy.data<T>(),
               .x_is_relu = x_is_relu,
-              .dx = gradient_of<T>(x, context),
+              .before_gelu = x_is_gelu ? x.value().data<T>() : nullptr,
+              .x_again = x_is_gelu ? x_again.mutable_data<T>() : nullptr,
+              .dx = dx,
               .dweight = gradient_of<Accumulator<T>>(weight, context),
               .dbias = gradient_of<Accumulator<T>>(bias, context),
               .dresidual = taken ? kernels::Gradient<T>{} : gradient_of<T>(residual, context)},
@@ -77,6 +99,12 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
     });
   });
   if (!activate) return {result, {}};
+  if (activations.gelu) {
+    if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
+    const Variable after = Variable::constant(activated);
+    if (result.needs_gradient()) after.recomputed_by([=] { return gelu_of(result.value(), context); });
+    return {result, after};
+  }
   return {result, with_silu(result, activated, silu_from, context)};
 }
 
@@ -113,6 +141,15 @@ LinearInput linear_relu(Tape& tape, const LinearInput& x, const Variable& weight
   return y;
 }
 
+LinearInput linear_gelu(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias) {
+  const std::vector<ColumnRange> all{{0, weight.cols()}};
+  check_columns(x.variable(), weight, bias, all);
+  const LinearSilu both = product(tape, x, weight, bias, {}, all, {.gelu = true, .silu_from = 0});
+  LinearInput y = both.y;
+  y.gelu_ = both.activated, y.gelu_products_ = std::make_shared<int>(0);
+  return y;
+}
+
 Variable linear_columns(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias,
                         const std::vector<ColumnRange>& columns) {
   check_columns(x.variable(), weight, bias, columns);
@@ -127,12 +164,12 @@ LinearSilu linear_silu(Tape& tape, const Variable& x, const Variable& weight, co
   return product(tape, x, weight, bias, {}, columns, {.silu_from = silu_from});
 }
 
-Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+Variable linear_residual(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias,
                          const Variable& residual) {
   const std::vector<ColumnRange> all{{0, weight.cols()}};
-  check_columns(x, weight, bias, all);
-  require(residual.rows() == x.rows() && residual.cols() == weight.cols(),
-          "linear_residual: expected a residual of {} x {}, found {}", x.rows(), weight.cols(),
+  check_columns(x.variable(), weight, bias, all);
+  require(residual.rows() == x.variable().rows() && residual.cols() == weight.cols(),
+          "linear_residual: expected a residual of {} x {}, found {}", x.variable().rows(), weight.cols(),
           ShapeText{residual.value().shape()});
   return product(tape, x, weight, bias, residual, all).y;
 }

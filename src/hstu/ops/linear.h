@@ -1,6 +1,7 @@
 // Products with weights. Weights are (in, out): y = x W + b.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,17 +10,24 @@
 
 namespace hstu::ops {
 
-// What a product reads: a variable, or the result of linear_relu.
+// What a product reads: a variable, or the result of linear_relu or linear_gelu.
 class LinearInput {
  public:
   LinearInput(Variable x) : variable_(std::move(x)) {}  // NOLINT: any variable
-  // For products alone if is_relu(): the gradient is that of what relu was taken of.
+  // For products alone if is_relu(): the gradient is that of what relu was taken of. With gelu(): what gelu
+  // was taken of.
   const Variable& variable() const { return variable_; }
   bool is_relu() const { return is_relu_; }
+  // gelu of variable(), or undefined. A product that has read it drops its value, and that of variable()
+  // makes room for its gradient in the backward pass of the only product.
+  const Variable& gelu() const { return gelu_; }
+  const std::shared_ptr<int>& gelu_products() const { return gelu_products_; }  // that have read it
 
  private:
   friend LinearInput linear_relu(Tape&, const LinearInput&, const Variable&, const Variable&);
-  Variable variable_;
+  friend LinearInput linear_gelu(Tape&, const LinearInput&, const Variable&, const Variable&);
+  Variable variable_, gelu_;
+  std::shared_ptr<int> gelu_products_;
   bool is_relu_ = false;
 };
 
@@ -29,6 +37,10 @@ Variable linear(Tape& tape, const LinearInput& x, const Variable& weight, const 
 // relu(y), the input of other products alone: where it is 0, what they add to its gradient is 0, so that no
 // pass over it is needed between them.
 LinearInput linear_relu(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias);
+
+// gelu(y), the input of other products alone, best of one: what is kept is y, and the product's backward pass
+// computes gelu and its slope from that.
+LinearInput linear_gelu(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias);
 
 // y with only some of the weight's columns: (M, sum of widths), the ranges concatenated.
 Variable linear_columns(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias,
@@ -47,7 +59,7 @@ Variable with_silu(const Variable& y, const Tensor& activated, std::int64_t silu
                    const Context& context);
 
 // y (M, N) = residual (M, N) + x (M, K) weight (K, N) + bias (N); the bias may be undefined.
-Variable linear_residual(Tape& tape, const Variable& x, const Variable& weight, const Variable& bias,
+Variable linear_residual(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias,
                          const Variable& residual);
 
 // One product per group: y (G * M, N), y[g] = x[g] (M, K) weight[g] (K, N) + bias[g] (N), with x (G * M, K),

@@ -1,4 +1,5 @@
 #include "hstu/kernels/activation.h"
+#include "hstu/kernels/cuda/gelu.cuh"
 #include "hstu/kernels/cuda/rows.cuh"
 
 namespace hstu::kernels {
@@ -23,6 +24,10 @@ __device__ float derivative(float x) {
   return silu_derivative_for<N>(x);
 }
 
+// gelu in 16 bits has the bits of products that have it.
+template <Activation activation, typename N>
+constexpr bool kInPairs = activation == Activation::gelu && sizeof(N) == 2;
+
 template <Activation activation, typename N>
 __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
   hstu::cuda::wait_for_previous_launch();
@@ -31,7 +36,14 @@ __global__ void activate_elements(std::int64_t size, const N* x, Target<N> y) {
   float v[kGroup];
   load_group(x, c, size, v);
 #pragma unroll
-  for (int i = 0; i < kGroup; ++i) v[i] = function<activation, N>(v[i]);
+  for (int i = 0; i < kGroup; i += 2) {
+    if constexpr (kInPairs<activation, N>) {
+      const float2 y = fast_gelu({v[i], v[i + 1]});
+      v[i] = y.x, v[i + 1] = y.y;
+    } else {
+      v[i] = function<activation, N>(v[i]), v[i + 1] = function<activation, N>(v[i + 1]);
+    }
+  }
   put_group(y, 0, c, size, v);
 }
 
@@ -44,7 +56,14 @@ __global__ void differentiate_elements(std::int64_t size, const N* x, const N* d
   load_group(x, c, size, v);
   load_group(dy, c, size, g);
 #pragma unroll
-  for (int i = 0; i < kGroup; ++i) g[i] *= derivative<activation, N>(v[i]);
+  for (int i = 0; i < kGroup; i += 2) {
+    if constexpr (kInPairs<activation, N>) {
+      const float2 slope = fast_gelu_and_slope({v[i], v[i + 1]}).slope;
+      g[i] *= slope.x, g[i + 1] *= slope.y;
+    } else {
+      g[i] *= derivative<activation, N>(v[i]), g[i + 1] *= derivative<activation, N>(v[i + 1]);
+    }
+  }
   put_group(dx, 0, c, size, g);
 }
 

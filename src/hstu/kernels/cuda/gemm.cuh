@@ -8,16 +8,18 @@
 
 namespace hstu::kernels::cuda {
 
-// C = alpha op(A) op(B) + beta C + bias + residual, or relu of that, or that where `mask` is above 0.
+// C = alpha op(A) op(B) + beta C + bias + residual, or relu of that, or that where `mask` is above 0. With
+// `gelu`, which multiply_sm90() alone has: gelu of that; or where `activated` is given, that, and gelu of it
+// there; or where `mask` is given, that times the slope of gelu at the mask, whose gelu is in `activated`.
 template <typename T, typename Out = T>
 struct Product {
   Gemm<T, Out> gemm;
   const float* bias = nullptr;    // (n) added to every row, or null
   const Out* residual = nullptr;  // (m, n) with the stride of C, or null
   bool relu = false;
-  bool gelu = false;          // in place of relu, for multiply_sm90() alone
+  bool gelu = false;
   const Out* mask = nullptr;  // (m, n) with the stride of C, or null
-  Out* activated = nullptr;   // (m, n - silu_from) silu of C's columns from there on; or null
+  Out* activated = nullptr;   // (m, n - silu_from) silu of C's columns from there on, or gelu; or null
   std::int64_t stride_activated = 0, silu_from = 0;
   // (n) sums of the columns of B, or none; B is not transposed then, and results are fp32.
   Target<float> column_sums;

@@ -7,6 +7,7 @@
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/mma.cuh"
 #include "hstu/device/cuda/wgmma.cuh"
+#include "hstu/kernels/cuda/gelu.cuh"
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
 #include "hstu/kernels/cuda/gemm_sm90_sums.cuh"
 #include "hstu/kernels/cuda/gemm_sm90_tile.cuh"
@@ -131,12 +132,12 @@ class StagedResults {
   int group_, thread_, lane_, turn_ = 0;
 };
 
-// What kernels do to bf16 results for relu: nothing, relu itself, or in a backward pass a mask, which comes
-// as what is added does; or gelu. Apart from each other, so that a product without it has no instruction for
-// it.
-enum class Relu { none, forward, backward, gelu };
+// What kernels do to bf16 results: nothing, or silu beside them; relu or gelu in their place; gelu beside
+// them; in a backward pass a slope, of a mask, which comes as what is added does. Apart from each other, so
+// that a product without it has no instruction for it.
+enum class Then { nothing, relu, relu_slope, gelu, gelu_beside, gelu_slope };
 
-template <Relu relu>
+template <Then then>
 __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, int column0,
                       const Shared& shared, int group, Turn& turn, StagedResults& staged) {
   const int lane = threadIdx.x % 32;
@@ -168,47 +169,60 @@ __device__ void store(const Arguments<Element>& p, const Sums& sums, int row0, i
           x[4 * i] += two.x, x[4 * i + 1] += two.y, x[4 * i + 2] += two.x, x[4 * i + 3] += two.y;
         }
       }
+      std::uint32_t beside[4];
       if (p.adds) {
         std::uint32_t r[4];
         load_matrices(r, added + staged.offset(pair));
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float2 two = unpack<Element>(r[i]);
-          if constexpr (relu == Relu::backward)
+          if constexpr (then == Then::relu_slope) {
             x[2 * i] *= relu_slope(two.x), x[2 * i + 1] *= relu_slope(two.y);
-          else
+          } else if constexpr (then == Then::gelu_slope) {
+            const GeluAndSlope gelu = fast_gelu_and_slope(two);
+            x[2 * i] *= gelu.slope.x, x[2 * i + 1] *= gelu.slope.y;
+            beside[i] = pack<Element>(gelu.value.x, gelu.value.y);
+          } else {
             x[2 * i] += two.x, x[2 * i + 1] += two.y;
+          }
         }
       }
-      if constexpr (relu == Relu::forward) {
+      if constexpr (then == Then::relu) {
 #pragma unroll
         for (float& y : x) y = relu_of(y);
       }
-      if constexpr (relu == Relu::gelu) {
 #pragma unroll
-        for (float& y : x) y *= fmaf(0.5f, erff(y * 0.70710678118654752f), 0.5f);
+      for (int i = 0; i < 4; ++i) {
+        float2 y{x[2 * i], x[2 * i + 1]};
+        if constexpr (then == Then::gelu) y = fast_gelu(y);
+        packed[pair][i] = pack<Element>(y.x, y.y);
       }
-#pragma unroll
-      for (int i = 0; i < 4; ++i) packed[pair][i] = pack<Element>(x[2 * i], x[2 * i + 1]);
       staged.put(pair, packed[pair]);
+      if constexpr (then == Then::gelu_slope) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) packed[pair][i] = beside[i];
+      }
     }
     if (p.adds && slice % 2 == 1) {
       release(shared, turn.stage);
       turn.next();
     }
     staged.end(p.c, column, row0);
-    if (p.silu_from < 0 || column < p.silu_from) continue;
+    if (p.activated_from < 0 || column < p.activated_from) continue;
     staged.begin();
 #pragma unroll
     for (int pair = 0; pair < kBox / 16; ++pair) {
+      if constexpr (then != Then::gelu_slope) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {  // of the rounded results, which the backward pass reads
-        const float2 y = fast_silu(unpack<Element>(packed[pair][i]));
-        packed[pair][i] = pack<Element>(y.x, y.y);
+        for (int i = 0; i < 4; ++i) {  // of the rounded results, which the backward pass reads
+          const float2 z = unpack<Element>(packed[pair][i]),
+                       y = then == Then::gelu_beside ? fast_gelu(z) : fast_silu(z);
+          packed[pair][i] = pack<Element>(y.x, y.y);
+        }
       }
       staged.put(pair, packed[pair]);
     }
-    staged.end(p.activated, column - p.silu_from, row0);
+    staged.end(p.activated, column - p.activated_from, row0);
   }
 }
 
@@ -242,7 +256,7 @@ __device__ void store(const Arguments<float>& p, const Sums& sums, int row0, int
   }
 }
 
-template <bool a_by_depth, bool b_by_depth, Relu relu, typename Out>
+template <bool a_by_depth, bool b_by_depth, Then then, typename Out>
 __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int group) {
   Turn turn;
   StagedResults staged(shared, group);
@@ -254,12 +268,12 @@ __device__ void compute_tiles(const Arguments<Out>& p, const Shared& shared, int
     if constexpr (std::is_same_v<Out, float>)
       store(p, sums, tile.row + row_in_tile, tile.column, tile.part);
     else
-      store<relu>(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, staged);
+      store<then>(p, sums, tile.row + row_in_tile, tile.column, shared, group, turn, staged);
   }
   if (threadIdx.x % 32 == 0) wait_for_store_reads<0>();
 }
 
-template <bool a_by_depth, bool b_by_depth, typename Out, Relu relu = Relu::none>
+template <bool a_by_depth, bool b_by_depth, typename Out, Then then = Then::nothing>
 __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_constant__ Arguments<Out> p) {
   extern __shared__ char memory[];
   const Shared shared{(shared_address(memory) + 1023) & ~1023u};
@@ -285,7 +299,7 @@ __global__ void __launch_bounds__(kAllThreads, 1) wgmma_tiles(const __grid_const
       if (sums && warp > 0 && warp <= kSumWarps) add_columns(p, shared, warp - 1);
   } else {
     take_registers<may_sum ? 224 : 232>();
-    compute_tiles<a_by_depth, b_by_depth, relu>(p, shared, group);
+    compute_tiles<a_by_depth, b_by_depth, then>(p, shared, group);
   }
   cluster_barrier();  // until the other block no longer writes here
 }
@@ -308,18 +322,21 @@ Plan plan_of(const Gemm<BFloat16, Out>& g) {
           hopper_parts(g.m, g.n, g.k, std::is_same_v<Out, float>, multiprocessors)};
 }
 
-// The forms that training has: x W, or relu of it, and dy W^T, or a part of it, into bf16, x^T dy into fp32.
+// The forms that training has: x W, or an activation of it, and dy W^T, or a slope's part of it, into bf16,
+// x^T dy into fp32.
 template <typename Out>
 auto* kernel_of(const Product<BFloat16, Out>& p) {
   if constexpr (std::is_same_v<Out, float>)
     return wgmma_tiles<false, false, float>;
   else if (p.gemm.b.op == Op::transpose)
-    return p.mask != nullptr ? wgmma_tiles<true, true, Element, Relu::backward>
-                             : wgmma_tiles<true, true, Element>;
+    return p.mask == nullptr ? wgmma_tiles<true, true, Element>
+           : p.gelu          ? wgmma_tiles<true, true, Element, Then::gelu_slope>
+                             : wgmma_tiles<true, true, Element, Then::relu_slope>;
   else if (p.gelu)
-    return wgmma_tiles<true, false, Element, Relu::gelu>;
+    return p.activated == nullptr ? wgmma_tiles<true, false, Element, Then::gelu>
+                                  : wgmma_tiles<true, false, Element, Then::gelu_beside>;
   else
-    return p.relu ? wgmma_tiles<true, false, Element, Relu::forward> : wgmma_tiles<true, false, Element>;
+    return p.relu ? wgmma_tiles<true, false, Element, Then::relu> : wgmma_tiles<true, false, Element>;
 }
 
 template <typename Out>
@@ -335,7 +352,8 @@ bool suits(const Product<BFloat16, Out>& p, const Plan& plan) {
     form = g.a.op == Op::transpose && is_forward && p.bias == nullptr && p.residual == nullptr &&
            p.mask == nullptr && !p.relu && !p.gelu;
   else
-    form = g.a.op == Op::none && (is_forward ? p.mask == nullptr : !p.relu && !p.gelu);
+    form = g.a.op == Op::none &&
+           (is_forward ? p.mask == nullptr : !p.relu && p.gelu == (p.activated != nullptr));
   constexpr std::int64_t kMost = std::int64_t{1} << 30;  // coordinates are 32 bits
   const auto aligned = [](const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; };
   const bool stores = aligned(g.c) && aligned(p.bias) && aligned(p.residual) && aligned(p.mask) &&
@@ -368,7 +386,7 @@ bool multiply_sm90(const Product<BFloat16, Out>& p, CudaStream stream) {
   if constexpr (!std::is_same_v<Out, float>) {
     arguments.c = matrix_map(g.c, g.m, g.n, g.stride_c, kWarpRows);
     const bool activates = p.activated != nullptr && p.silu_from < g.n;
-    arguments.silu_from = activates ? static_cast<int>(p.silu_from) : -1;
+    arguments.activated_from = activates ? static_cast<int>(p.silu_from) : -1;
     arguments.activated = activates
                               ? matrix_map(p.activated, g.m, g.n - p.silu_from, p.stride_activated, kWarpRows)
                               : arguments.c;

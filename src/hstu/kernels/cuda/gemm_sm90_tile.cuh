@@ -31,7 +31,8 @@ struct Arguments {
   Extents e;
   int column_tiles, row_pairs, tiles;  // tiles: pairs of blocks, of all parts
   bool adds;                           // or masks
-  int silu_from;  // a multiple of kBox: the first column of c whose silu is in `activated`; -1: none
+  // A multiple of kBox: the first column of c whose silu or gelu is in `activated`; -1: none.
+  int activated_from;
   Epilogue<Out> epilogue;
   float* parts;         // null: k is one part
   float* column_parts;  // (parts, row_pairs, n) sums of B's columns (gemm_sm90_sums.cuh), or null

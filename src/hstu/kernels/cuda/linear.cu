@@ -7,6 +7,8 @@
 #include "hstu/kernels/cuda/column_sums.cuh"
 #include "hstu/kernels/cuda/dense.h"
 #include "hstu/kernels/cuda/gemm.cuh"
+#include "hstu/kernels/cuda/gemm_mma.cuh"
+#include "hstu/kernels/cuda/gemm_sm90.cuh"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/linear.h"
 
@@ -32,6 +34,7 @@ void add_products(const LinearForward<T>& p, std::vector<Product<T>>& products) 
                         .bias = p.bias == nullptr ? nullptr : p.bias + c.begin,
                         .residual = p.residual == nullptr ? nullptr : p.residual + at,
                         .relu = p.relu,
+                        .gelu = p.gelu,
                         .activated = p.activated == nullptr
                                          ? nullptr
                                          : p.activated + std::max<std::int64_t>(0, at - p.silu_from),
@@ -108,7 +111,7 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
 // False, and nothing is done: products compute it. A dense layer adds its residual behind relu, not before
 // it.
 bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
-  if (p.relu && p.residual != nullptr) return false;
+  if (p.gelu || (p.relu && p.residual != nullptr)) return false;
   if (!p.forward_alone || p.columns.size() != 1 || p.columns[0].width() != p.weight_columns) return false;
   std::optional<Activation> activation;
   if (p.relu) activation = Activation::relu;
@@ -128,6 +131,25 @@ bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
                         stream);
 }
 
+// The product of dx multiplies by the slope of gelu, and gives gelu once more. False, and nothing is done: no
+// kernel has both.
+bool gelu_in_product(const LinearBackward<BFloat16>& p, CudaStream stream) {
+  if (p.dx.to == nullptr || p.dx.accumulate || p.columns.size() != 1) return false;
+  const ColumnRange& c = p.columns[0];
+  const Product<BFloat16> product{.gemm = {.m = p.rows,
+                                           .n = p.in,
+                                           .k = c.width(),
+                                           .a = {p.dy, c.width()},
+                                           .b = {p.weight + c.begin, p.weight_columns, Op::transpose},
+                                           .c = p.dx.to,
+                                           .stride_c = p.in},
+                                  .gelu = true,
+                                  .mask = p.before_gelu,
+                                  .activated = p.x_again,
+                                  .stride_activated = p.in};
+  return fits_tensor_cores(product.gemm) && multiply_sm90(product, stream);
+}
+
 }  // namespace
 
 template <typename T>
@@ -138,12 +160,26 @@ void linear(const LinearForward<T>& p, CudaStream stream) {
   std::vector<Product<T>> products;
   add_products(p, products);
   const bool activated = cuda::multiply<T, T>(products, stream);
-  if (p.activated != nullptr && !activated)
-    silu_columns(SiluColumns<T>{p.rows, total_width(p.columns), p.silu_from, p.y, p.activated}, stream);
+  if (p.activated == nullptr || activated) return;
+  const std::int64_t n = total_width(p.columns);
+  if (p.gelu)
+    activate(Activate<T>{p.rows * n, Activation::gelu, p.y, p.activated}, stream);
+  else
+    silu_columns(SiluColumns<T>{p.rows, n, p.silu_from, p.y, p.activated}, stream);
 }
 
 template <typename T>
 void linear_backward(const LinearBackward<T>& p, CudaStream stream) {
+  if (p.before_gelu != nullptr) {
+    LinearBackward<T> rest = p;
+    if constexpr (std::is_same_v<T, BFloat16>) {
+      if (gelu_in_product(p, stream)) {
+        rest.x = p.x_again, rest.before_gelu = nullptr, rest.dx = {};
+        return linear_backward(rest, stream);
+      }
+    }
+    return linear_backward_through_gelu(p, stream);
+  }
   BackwardProducts<T> products;
   add_products(p, products, stream);
   products.run(stream);

@@ -58,7 +58,7 @@ struct SemanticIdsConfig {
   CodeTargets targets = CodeTargets::every_item;
   std::int64_t beam = 20;  // prefixes that a search keeps
   SeenItems exclude_seen = SeenItems::none;
-  Recompute recompute = {};  // of the blocks
+  Recompute recompute = {.norm = true};  // of the blocks
 
   // Filled from the data configuration.
   std::int64_t history = 0;  // events, at most
