@@ -198,8 +198,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
       {"linear_columns", {x({tokens, n}, 1), x({n, 4 * h}, 2), x({4 * h}, 3)}, [h](Tape& t, Inputs v) {
          return ops::linear_columns(t, v[0], v[1], v[2], {{h, 2 * h}, {3 * h, 4 * h}});
        }});
-  // relu of sums far from 0: of signs with a half, then of multiples of a half with a quarter. One relu is
-  // read by two products.
+  // relu of sums that are a half or a quarter away from 0. Two products read one relu.
   const auto signs = [&](Shape shape, std::uint64_t seed) {
     return map(x(shape, seed), [](double v) { return v < 0 ? -1.0 : 1.0; });
   };
@@ -215,8 +214,7 @@ inline std::vector<OpCase> op_cases(DType type, const CaseSize& s = {},
                    }});
   cases.push_back(
       {"linear_gelu", {x({tokens, n}, 1), x({n, h}, 2), x({h}, 3), x({h, 2 * h}, 4)}, [h](Tape& t, Inputs v) {
-         const ops::LinearInput gelu = ops::linear_gelu(t, v[0], v[1], v[2]);
-         return ops::linear_columns(t, gelu, v[3], {}, {{h, 2 * h}});
+         return ops::linear_columns(t, ops::linear_gelu(t, v[0], v[1], v[2]), v[3], {}, {{h, 2 * h}});
        }});
   // One gelu is read by two products, one of which has two ranges of columns.
   cases.push_back(
