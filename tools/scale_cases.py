@@ -261,5 +261,5 @@ def all_cases(most, tiny):
                 {"seed": seed, "tables.ranks": "split", "tables.wire_rows": wire,
                  "tables.wire_gradients": wire} | QUIET)
     data, settings = works.large(top)
-    add(f"backend/large/{top}", "", top, data, ranking, settings, seconds=120)
+    add(f"backend/large/{top}", "", top, data, ranking, settings, seconds=250)
     return cases
