@@ -65,8 +65,8 @@ else()
   message(STATUS "GPU kernels: not built (${reason})")
 endif()
 
-# hstu_cuda_unity(FOLDER OUT SOURCE...): OUT becomes files that include SOURCES in batches. Most of the time of a small .cu
-# file goes to headers, once for each architecture and once for the host.
+# hstu_cuda_unity(FOLDER OUT SOURCE...): OUT becomes files that include SOURCES in batches. Most of the time of a small
+# .cu file goes to headers, once for each architecture and once for the host.
 function(hstu_cuda_unity name out)
   set(files)
   set(number 0)
@@ -84,7 +84,8 @@ function(hstu_cuda_unity name out)
 endfunction()
 
 # hstu_cuda_sources(FOLDER SUBFOLDER...): adds src/hstu/FOLDER/SUBFOLDER to hstu_FOLDER. Files in hopper/
-# and *_sm90*.cu are for Hopper alone. Kernels for tensor cores are compiled one by one, the others in batches with HSTU_UNITY.
+# and *_sm90*.cu are for Hopper alone. Kernels for tensor cores are compiled one by one, the others in batches with
+# HSTU_UNITY.
 function(hstu_cuda_sources name)
   if(NOT HSTU_WITH_CUDA)
     return()

@@ -22,6 +22,7 @@
 #include "hstu/score/scorer.h"
 #include "hstu/task/dataset_facts.h"
 #include "predict/predict_fixture.h"
+#include "support/resource_limit.h"
 
 namespace hstu::testing {
 namespace {
@@ -104,14 +105,12 @@ TEST_F(Publish, KeepsTheLastExportWhenTheDiskIsFull) {
     return publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .full_every = 1});
   };
   at("2");
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  rlimit small = before;
-  small.rlim_cur = 256;  // bytes of a file; without the signal a write fails as on a full disk
+  // Bytes of a file; without the signal a write fails as on a full disk.
   const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &small);
-  const std::string message = message_of<Error>([&] { at("4"); });
-  setrlimit(RLIMIT_FSIZE, &before);
+  const std::string message = [&] {
+    const ResourceLimit small(RLIMIT_FSIZE, 256);
+    return message_of<Error>([&] { at("4"); });
+  }();
   std::signal(SIGXFSZ, signal_before);
   EXPECT_THAT(message, ::testing::HasSubstr("step_00000004"));
   EXPECT_EQ(published(), (std::set<std::string>{"current", "step_00000002"}));
@@ -129,13 +128,16 @@ TEST_F(Publish, IncrementsThatAreTornOrAloneAreRefused) {
   const auto read = [&] { rows_of(open_model_folder(folder_ / "to/current").checkpoint); };
   read();
   const Path tables = folder_ / "to/step_00000004/weights/tables";
+  int torn = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(tables)) {
     if (!file.is_regular_file() || file.file_size() == 0) continue;
+    ++torn;
     const std::string whole = read_file(file.path());
     write_file(file.path(), whole.substr(0, whole.size() / 2));
     EXPECT_THAT(message_of<Error>(read), ::testing::HasSubstr(file.path().filename().string()));
     write_file(file.path(), whole);
   }
+  EXPECT_GT(torn, 0);
   read();
   std::filesystem::rename(folder_ / "to/step_00000002", folder_ / "elsewhere");
   EXPECT_THAT(message_of<Error>(read), ::testing::HasSubstr("step_00000002"));

@@ -19,6 +19,7 @@
 #include "hstu/serve/model_watch.h"
 #include "sanitizers.h"
 #include "score/score_fixture.h"
+#include "support/resource_limit.h"
 
 namespace hstu::testing {
 namespace {
@@ -105,15 +106,14 @@ TEST_F(Serve, RefusesHostileRequestsAndAnswersTheNext) {
   EXPECT_EQ(result.exit_status, 0) << result.text;
 }
 
-// Also while what is published cannot be opened.
+// They are answered also while what is published cannot be opened.
 TEST_F(Serve, AnswersBesideTenThousandSlowClients) {
   constexpr std::int64_t kClients = 10'000, kMostBytes = std::int64_t{200} << 20;
   rlimit files{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
   if (files.rlim_max < kClients + 200)
     GTEST_SKIP() << "this process may open " << files.rlim_max << " files: fewer than the connections";
-  const rlimit raised{files.rlim_max, files.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &raised), 0);
+  const ResourceLimit raised(RLIMIT_NOFILE, files.rlim_max);
   train_and_export();
   ServeOptions options = serve_options(folder_ / "export");
   options.http.request_seconds = 5;  // the slow ones stay until all are there
@@ -132,7 +132,6 @@ TEST_F(Serve, AnswersBesideTenThousandSlowClients) {
                            kSanitized ? 8 * kMostBytes : kMostBytes, body_of(1, {2, 3}).dump()));
     EXPECT_EQ(result.exit_status, 0) << result.text;
   }
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
 }
 
 TEST_F(Serve, AnswersWhatItHasAcceptedBeforeItEnds) {

@@ -20,11 +20,11 @@ inline constexpr AttentionDevice kHost{};
 
 enum class AttentionKernel {
   cpu,          // blocked loops: the host
-  hopper,       // wgmma, bulk copies: compute capability 9.0; softmax scores too, up to head size 128
+  hopper,       // wgmma, bulk copies: capability 9.0; softmax scores up to head size 128, with dropout
   mma,          // mma.sync, no atomics: compute capability 8.0 and later; softmax scores too, as hopper
   few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
-  softmax,  // the same pair by pair: hidden keys, cached keys, dropout of the weights, other softmax scores
+  softmax,      // the same pair by pair: cached keys, softmax scores that hopper and mma do not compute
   single_rows,  // the same, forward alone, a row by itself: row_stable
   queries,      // forward alone, wgmma: many queries that are the last tokens of samples, and cached keys
 };

@@ -189,7 +189,7 @@ void HistoryGatherer::take_range(PositionRange range) {
 }
 
 void HistoryGatherer::gather_ranges(const UserEvents& before) {
-  room_.assign(rule_.pools.size(), rule_.pool_capped ? rule_.pool_cap : rule_.longest);
+  if (rule_.pool_capped) room_.assign(rule_.pools.size(), rule_.pool_cap);
   std::int64_t left = rule_.scan_limit;
   for (std::size_t r = before.ranges(); r-- > 0 && left > 0;) {
     const PositionRange range = before.range(r);

@@ -9,9 +9,9 @@
 namespace hstu {
 
 // UsageError, naming the feature, the column and the user, unless all events of each user have the same value
-// in every context column that the features read, and for a key that is neither "user" nor a context column:
-// what differs between events would tell an event of the history what comes after it. One pass over each
-// column.
+// in every context column that the features read, and for the keys item, hour, weekday and attributes: an
+// event of the history would contain what comes after it. Unknown names are refused elsewhere. One pass over
+// each column.
 void check_user_contexts(const Dataset& dataset, const std::vector<ContextualFeature>& features);
 
 }  // namespace hstu

@@ -15,7 +15,7 @@ class LinearInput {
  public:
   LinearInput(Variable x) : variable_(std::move(x)) {}  // NOLINT: any variable
   // For products alone if is_relu(): the gradient is that of what relu was taken of. With gelu(): what gelu
-  // was taken of.
+  // was taken of, which no other operation may read: a product's backward pass may overwrite it.
   const Variable& variable() const { return variable_; }
   bool is_relu() const { return is_relu_; }
   // gelu of variable(), or undefined. A product that has read it drops its value, and that of variable()

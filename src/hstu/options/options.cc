@@ -42,7 +42,8 @@ void describe(ConfigFields& f, FeaturesSection& o) {
           rule::distinct());
   f.sections("attributes", o.attributes, "item attributes with an embedding");
   f.sections("context", o.context,
-             "contextual features, one token each before the history; of a user, in kind retrieval");
+             "contextual features, one token each before the history; of kind retrieval: of a user, added to "
+             "every token");
 }
 
 void describe(ConfigFields& f, NegativeOptions& o) {

@@ -9,8 +9,9 @@
 namespace hstu::cuda {
 
 // Sums of SiLU in bf16, heads of 64, 128 and 256, without a bias; with a past causal without a window and
-// contexts. fp32 sums in a fixed order. A past and the lists of its problem are read before the launch before
-// has ended: no launch that may still run writes them, as they come with a copy of the batch.
+// contexts, in pages of a multiple of 8 tokens. fp32 sums in a fixed order. A past and the lists of its
+// problem are read before the launch before has ended: no launch that may still run writes them, as they come
+// with a copy of the batch.
 void queries_forward(const AttentionProblem& problem, const AttentionRows& o, cudaStream_t stream);
 
 }  // namespace hstu::cuda

@@ -260,7 +260,7 @@ const std::array<int, kMostSplits + 1>& clusters_at_once() {
   return counts;
 }
 
-struct Sizes {
+struct Splits {
   int splits = 0;
   double cost = 0;
 };
@@ -268,10 +268,10 @@ struct Sizes {
 // The number of blocks that share out the keys of a tile, by which `tiles` of them are done first. In times
 // of a tile of keys: what a block begins and ends with takes about as long as some of them.
 template <int kGroups, int kD>
-Sizes best_splits(std::int64_t tiles, std::int64_t tiles_of_keys) {
+Splits best_splits(std::int64_t tiles, std::int64_t tiles_of_keys) {
   constexpr double kBeginAndEnd = 4.5, kClearly = 0.95;
   const std::array<int, kMostSplits + 1>& at_once = clusters_at_once<kGroups, kD>();
-  Sizes best;
+  Splits best;
   for (int splits = 1; splits <= kMostSplits; ++splits) {
     const std::int64_t here = at_once[static_cast<std::size_t>(splits)];
     if (here == 0) continue;
@@ -306,7 +306,7 @@ void launch_wgmma(const AttentionProblem& p, int splits, const AttentionRows& o,
                    .head_of_past = static_cast<int>(p.past.head_stride)};
   a.past_k = a.k, a.past_v = a.v;
   if (p.past.any()) {
-    constexpr std::int64_t kAnyRows = std::int64_t{1} << 31;  // of pages: how many there are nobody asks
+    constexpr std::int64_t kAnyRows = std::int64_t{1} << 31;  // of pages, whose number is not known here
     while (a.page_tokens % a.box_rows != 0) a.box_rows /= 2;
     const auto of_pages = [&](const void* data) {
       return map_of({data, p.past.row_stride, p.past.head_stride}, kAnyRows, a.box_rows);
@@ -327,8 +327,8 @@ void launch_by_size(const AttentionProblem& p, const AttentionRows& o, cudaStrea
                      tiles_of_keys = p.past.any() ? kTilesOfPast : (longest + kKeys - 1) / kKeys;
   // Of samples of equal length.
   const std::int64_t each = (p.query_rows() + p.samples - 1) / p.samples;
-  const Sizes large = best_splits<2, kD>(p.samples * ((each + 127) / 128) * p.heads, tiles_of_keys),
-              small = best_splits<1, kD>(p.samples * ((each + 63) / 64) * p.heads, tiles_of_keys);
+  const Splits large = best_splits<2, kD>(p.samples * ((each + 127) / 128) * p.heads, tiles_of_keys),
+               small = best_splits<1, kD>(p.samples * ((each + 63) / 64) * p.heads, tiles_of_keys);
   if (large.cost <= small.cost)
     launch_wgmma<2, kD>(p, large.splits, o, stream);
   else

@@ -1,8 +1,9 @@
 // How kernels are launched. A launch may be kept back until more work is put on its stream (LaunchGroups),
 // and its kernel may begin while the launch before still runs: every block of a kernel launched here calls
 // wait_for_previous_launch before it touches memory, and before it ends. Without it the launch after could
-// begin before the one before has ended. forward_sm90 alone reads earlier: the launch before it is always its
-// schedule, which has waited (attention/hopper/hand_out.cuh).
+// begin before the one before has ended. Three read earlier, each what no launch that may still run writes:
+// forward_sm90 behind its schedule, which has waited (attention/hopper/hand_out.cuh), queries_wgmma
+// (attention/few_queries/queries.h), and few_rows of weights that are ready (kernels/dense.h).
 #pragma once
 
 #include <array>
