@@ -168,6 +168,8 @@ TEST_F(Publish, FollowsARunOfTheSameProcess) {
   EXPECT_THAT(
       message_of<UsageError>([&] { check_publication(folder_ / "run/config.toml", "checkpoint.publish"); }),
       ::testing::HasSubstr("checkpoint.publish"));
+  EXPECT_THAT(message_of<UsageError>([&] { check_publication("s3://models/shop", "--to"); }),
+              ::testing::HasSubstr("--to s3://models/shop: exports are published to a folder"));
 }
 
 }  // namespace

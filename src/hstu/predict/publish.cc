@@ -132,6 +132,9 @@ void remove_other(const Path& folder, const Path& path, const Source& source) {
 
 void check_publication(const Path& folder, const char* key) {
   namespace fs = std::filesystem;
+  if (folder.string().starts_with("s3://"))
+    fail_usage("{} {}: exports are published to a folder: mount the bucket, or copy the folder to it", key,
+               folder.string());
   if (fs::exists(folder) && !fs::is_directory(folder))
     fail_usage("{} {}: expected a folder, or a name for a new one, found a file", key, folder.string());
   const fs::file_status current = fs::symlink_status(folder / kCurrent);

@@ -54,6 +54,19 @@ void run_mlcommons(const PrepareWords& words) {
   }
 }
 
+void run_yambda(const PrepareWords& words) {
+  if (parse_word(kLayouts, words.layout, "layout") == Layout::mlcommons) {
+    if (words.output.empty()) throw CLI::RequiredError("--output");
+    if (words.filters.any())
+      fail_usage(
+          "--layout mlcommons writes what MLCommons' own preparation does: remove --core, --duplicates, "
+          "--ties and the like");
+    return run_mlcommons(words);
+  }
+  const Path mappings = words.mappings.empty() ? find_yambda_mappings(words.input) : Path(words.mappings);
+  run_source(words, yambda_schema(mappings, words.split));
+}
+
 void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command =
       add_source(app, *words, {.min_history = 4086, .window_seconds = 86'400, .users = {}}, "yambda",
@@ -89,19 +102,7 @@ void add_yambda(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
                    "history length in the file names of --layout mlcommons")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
-  command->callback([words] {
-    if (parse_word(kLayouts, words->layout, "layout") == Layout::mlcommons) {
-      if (words->output.empty()) throw CLI::RequiredError("--output");
-      if (words->filters.any())
-        fail_usage(
-            "--layout mlcommons writes what MLCommons' own preparation does: remove --core, --duplicates, "
-            "--ties and the like");
-      return run_mlcommons(*words);
-    }
-    const Path mappings =
-        words->mappings.empty() ? find_yambda_mappings(words->input) : Path(words->mappings);
-    run_source(*words, yambda_schema(mappings, words->split));
-  });
+  command->callback([words] { with_local_input(*words, [&] { run_yambda(*words); }); });
 }
 
 void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
@@ -118,7 +119,10 @@ void add_movielens(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
         const auto value = parse_number<double>(word);
         return value && std::isfinite(*value) ? "" : "expected a finite number, found " + word;
       });
-  command->callback([words] { run_source(*words, movielens_schema(words->input, words->positive_rating)); });
+  command->callback([words] {
+    with_local_input(*words,
+                     [&] { run_source(*words, movielens_schema(words->input, words->positive_rating)); });
+  });
 }
 
 void add_kuairand(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
@@ -133,7 +137,9 @@ void add_kuairand(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   command->add_option("--label", words->label, "the action that makes an impression a positive")
       ->capture_default_str()
       ->check(CLI::IsMember(kuairand_actions()));
-  command->callback([words] { run_source(*words, kuairand_schema(words->input, words->label)); });
+  command->callback([words] {
+    with_local_input(*words, [&] { run_source(*words, kuairand_schema(words->input, words->label)); });
+  });
 }
 
 void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
@@ -179,7 +185,8 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
     for (const CLI::Option* option : required) {
       if (option->count() == 0) throw CLI::RequiredError(option->get_name());
     }
-    run_source(*words, read_schema(words->schema));
+    const Schema read = read_schema(words->schema);  // its mistakes are found before a download
+    with_local_input(*words, [&] { run_source(*words, read); });
   });
 }
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include "hstu/arguments/size.h"
+#include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 #include "hstu/columns/parquet_source.h"
+#include "hstu/objects/fetched_folder.h"
+#include "hstu/objects/object_url.h"
 #include "hstu/prepare/index_command.h"
 #include "hstu/prepare/prepare.h"
 #include "hstu/prepare/summary.h"
@@ -93,9 +96,38 @@ PrepareOptions prepare_options(const PrepareWords& words) {
 }
 
 CLI::Option* add_input_folder(CLI::App& command, PrepareWords& words) {
-  return command.add_option("--input", words.input, "folder of the event files")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  StoreOptions& store = words.store;
+  CLI::Option* const input =
+      command
+          .add_option("--input", words.input,
+                      "folder of the event files, or s3://BUCKET/FOLDER, all of which is downloaded at first")
+          ->required()
+          ->type_name("DIR")
+          ->check([](const std::string& word) {
+            return is_object_url(word) ? std::string() : CLI::ExistingDirectory(word);
+          });
+  command
+      .add_option("--s3-credentials", store.credentials,
+                  "file of keys, as ~/.aws/credentials; default: requests are not signed")
+      ->check(CLI::ExistingFile);
+  command.add_option("--s3-profile", store.profile, "section of that file")->capture_default_str();
+  command.add_option("--s3-region", store.region, "of the bucket")->capture_default_str();
+  command.add_option("--s3-endpoint", store.endpoint,
+                     "http://HOST:PORT of a store that is not AWS; default: that of the region");
+  return input;
+}
+
+void with_local_input(PrepareWords& words, const std::function<void()>& work) {
+  if (!is_object_url(words.input)) return work();
+  if (words.append.empty() && words.output.empty()) throw CLI::RequiredError("--output or --append");
+  if (words.append.empty() && std::filesystem::exists(words.output))
+    fail_usage("{} exists already: choose another --output, or remove it", words.output);
+  // Of a name without the / that a folder may end with.
+  const Path beside = Path(words.append.empty() ? words.output : words.append) / "";
+  const Path cache = beside.parent_path() += ".s3";
+  words.input = fetch_folder(words.input, words.store, cache).string();
+  work();
+  std::filesystem::remove_all(cache);
 }
 
 void run_source(const PrepareWords& words, Schema schema) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "hstu/dataset/time_split.h"
 #include "hstu/events/prepare_options.h"
 #include "hstu/events/schema.h"
+#include "hstu/objects/object_store.h"
 
 namespace hstu {
 
@@ -29,6 +31,7 @@ struct FilterWords {
 // The arguments of the user; each subcommand uses some of them.
 struct PrepareWords {
   std::string input, output, append, codes_from, schema, mappings;
+  StoreOptions store;
   FilterWords filters;
   std::vector<std::string> suggest;
   std::string label;
@@ -45,8 +48,12 @@ struct PrepareWords {
 // rule of the index that is stored with the dataset.
 CLI::App* add_source(CLI::App& app, PrepareWords& words, const AnchorRule& anchors, const char* name,
                      const char* description, const char* example);
-// --input FOLDER, required.
+// --input FOLDER, required, which may be one of an object store, and the options of the store.
 CLI::Option* add_input_folder(CLI::App& command, PrepareWords& words);
+
+// Does the work with words.input a local folder. Objects of a store are downloaded to OUTPUT.s3, which is
+// removed after the work, and kept for the next call if the work fails.
+void with_local_input(PrepareWords& words, const std::function<void()>& work);
 
 // Sets threads and memory of this program as the user wants.
 PrepareOptions prepare_options(const PrepareWords& words);

@@ -1,0 +1,88 @@
+#include "hstu/objects/fetched_folder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "hstu/base/checksum.h"
+#include "hstu/base/error.h"
+#include "hstu/base/file_lock.h"
+#include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
+
+namespace hstu {
+namespace {
+
+// Names the content: an object that changes has another name.
+std::string content_name(const std::string& url, const StoredObject& object) {
+  return checksum(std::string_view(fmt::format("{}\n{}\n{}\n{}", url, object.key, object.etag, object.size)));
+}
+
+// Calls work(index) for each index below `count`, by several threads; throws what the first failure threw.
+template <typename Work>
+void for_each_by_threads(std::size_t count, const Work& work) {
+  constexpr std::size_t kConnections = 8;  // one alone is far slower than the network
+  std::atomic<std::size_t> next = 0;
+  std::exception_ptr failure;
+  std::mutex mutex;
+  std::vector<std::jthread> threads;
+  for (std::size_t n = 0; n < std::min(kConnections, count); ++n) {
+    threads.emplace_back([&] {
+      try {
+        for (std::size_t index = next++; index < count; index = next++) work(index);
+      } catch (...) {
+        next = count;
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    });
+  }
+  threads.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+Path fetch_folder(const std::string& url, const StoreOptions& options, const Path& cache) {
+  const ObjectUrl place = parse_object_url(url);
+  const ObjectStore store(options);
+  std::vector<StoredObject> objects = store.list(place);
+  std::erase_if(objects, [](const StoredObject& object) { return object.key.ends_with('/'); });  // folders
+  if (objects.empty()) fail_usage("{}: no objects are there: check the names of bucket and folder", url);
+  std::vector<Path> paths;
+  std::int64_t bytes = 0;
+  for (const StoredObject& object : objects) {
+    paths.emplace_back(relative_path(object.key, place.prefix));
+    bytes += object.size;
+  }
+  print_note("{}: {} objects, {}\n", url, with_separators(std::ssize(objects)),
+             human_bytes(static_cast<double>(bytes)));
+
+  const Path whole = std::filesystem::absolute(cache) / "objects";
+  Path files = cache / "files";
+  std::filesystem::create_directories(whole);
+  const FileLock lock(cache / ".lock");
+  if (!lock.held()) fail_usage("{}: another process downloads there: wait for its end", cache.string());
+  for_each_by_threads(objects.size(), [&](std::size_t n) {
+    const Path complete = whole / content_name(url, objects[n]);
+    if (std::filesystem::exists(complete)) return;
+    const Path begun = Path(complete) += ".partial";
+    store.download(place.bucket, objects[n], begun);
+    std::filesystem::rename(begun, complete);
+  });
+
+  std::filesystem::remove_all(files);
+  for (std::size_t n = 0; n < objects.size(); ++n) {
+    const Path file = files / paths[n];
+    std::filesystem::create_directories(file.parent_path());
+    std::filesystem::create_symlink(whole / content_name(url, objects[n]), file);
+  }
+  return files;
+}
+
+}  // namespace hstu

@@ -1,0 +1,29 @@
+// The XML of object stores: lists of objects, and errors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hstu {
+
+struct StoredObject {
+  std::string key;
+  std::string etag;  // changes with the content; "" if the store names none
+  std::int64_t size = 0;
+};
+
+// One answer to ListObjectsV2.
+struct ListingPage {
+  std::vector<StoredObject> objects;
+  std::string next;  // continuation token; "": the last page
+};
+
+// Error if it is no such answer. Elements that are not needed are skipped.
+ListingPage parse_listing(std::string_view xml);
+
+// "CODE: MESSAGE" of an answer that is an error; "" if it says none.
+std::string parse_store_error(std::string_view xml);
+
+}  // namespace hstu

@@ -1,0 +1,175 @@
+"""hstu-prepare with a store of objects of this process.
+
+    python3 tests/objects/program_test.py BUILD
+"""
+
+import filecmp
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import object_server
+
+PROGRAM = pathlib.Path(sys.argv[1]) / "hstu-prepare"
+SCHEMA = """name = "shop"
+files = ["day=*/events-*.csv"]
+user = "user"
+item = "item"
+time = "at"
+"""
+PREFIX = "shop & co/"
+
+
+def events(first):
+    lines = [f"{n % 40},{(n * 7) % 90},{1_700_000_000 + n}" for n in range(first, first + 4000)]
+    return ("user,item,at\n" + "\n".join(lines) + "\n").encode()
+
+
+def logs():
+    days = {f"{PREFIX}day={day}/events-{n} +é.csv": events(4000 * (2 * day + n)) for day in range(3) for n in range(2)}
+    return days | {PREFIX: b"", "other/day=1/events-9.csv": b"not below the folder"}
+
+
+class Place:
+    """A folder with schema and keys, and a store of the logs."""
+
+    def __init__(self, folder, signed=True):
+        self.folder = folder
+        self.store = object_server.Store(signed)
+        self.store.objects = logs()
+        (folder / "shop.toml").write_text(SCHEMA)
+        (folder / "keys").write_text(
+            "# of tests\n[default]\naws_access_key_id = other\naws_secret_access_key = other\n\n[shop]\n"
+            f"aws_access_key_id={object_server.KEY}\naws_secret_access_key = {object_server.SECRET}\n"
+            f"aws_session_token = {object_server.TOKEN}\n"
+            f"[wrong]\naws_access_key_id={object_server.KEY}\naws_secret_access_key = Secret\n"
+            f"aws_session_token = {object_server.TOKEN}\n")
+
+    def prepare(self, *words, source="s3://logs/shop & co", option="--output", output="data", profile="shop"):
+        keys = ["--s3-credentials", self.folder / "keys", "--s3-profile", profile] if self.store.signed else []
+        command = [PROGRAM, "prepare", "csv", "--schema", self.folder / "shop.toml", "--input", source,
+                   option, self.folder / output, "--s3-endpoint", self.store.url,
+                   "--s3-region", object_server.REGION, *keys, *words]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+
+    def expect_the_dataset_of_local_files(self):
+        local = self.folder / "local"
+        for key, content in self.store.objects.items():
+            if key.startswith(PREFIX) and key != PREFIX:
+                file = local / key.removeprefix(PREFIX)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+        status, text = self.prepare(source=local, output="expected")
+        assert status == 0, text
+        data, expected = self.folder / "data", self.folder / "expected"
+        names = sorted(file.relative_to(expected) for file in expected.rglob("*.npy"))
+        assert names
+        _, different, missing = filecmp.cmpfiles(data, expected, names, shallow=False)
+        assert not different and not missing, (different, missing)
+        assert not (self.folder / "data.s3").exists()
+
+
+def test_a_folder_of_a_store_is_as_a_local_one(place):
+    place.store.busy, place.store.cuts = 1, 1
+    status, text = place.prepare()
+    assert status == 0, text
+    assert "6 objects" in text, text
+    assert place.store.requests["list"] == 4, place.store.requests  # pages of two
+    assert len(place.store.ranges) == 1 and place.store.busy == place.store.cuts == 0, place.store.ranges
+    place.expect_the_dataset_of_local_files()
+
+
+def test_a_store_that_knows_no_ranges(place):
+    place.store.cuts, place.store.ignore_ranges = 1, True
+    status, text = place.prepare()
+    assert status == 0, text
+    place.expect_the_dataset_of_local_files()
+
+
+def test_what_was_downloaded_is_not_asked_for_again(place):
+    key = f"{PREFIX}day=1/events-1 +é.csv"
+    whole = place.store.objects[key]
+    place.store.objects[key] = b"user,item\n1,2\n"
+    status, text = place.prepare()
+    assert status == 2 and "at" in text, text
+    assert (place.folder / "data.s3").is_dir()
+    place.store.objects[key] = whole
+    place.store.requests.clear()
+    status, text = place.prepare()
+    assert status == 0, text
+    assert place.store.requests["get"] == 1, place.store.requests
+    place.expect_the_dataset_of_local_files()
+
+
+def test_a_download_goes_on_in_the_next_process(place):
+    place.store.cuts, place.store.busy_after_cuts = 1, 1000
+    status, text = place.prepare()
+    assert status == 1 and "status 503" in text and "SlowDown" in text and "later" in text, text
+    place.store.busy = 0
+    place.store.ranges.clear()
+    status, text = place.prepare()
+    assert status == 0, text
+    assert len(place.store.ranges) == 1, place.store.ranges
+    place.expect_the_dataset_of_local_files()
+
+
+def test_an_object_that_changes_meanwhile_is_an_error(place):
+    place.store.listed_etag = '"of an earlier content"'
+    status, text = place.prepare()
+    assert status == 1 and "changed while it was read" in text, text
+
+
+def test_events_are_appended_from_a_store(place):
+    status, text = place.prepare()
+    assert status == 0, text
+    place.store.objects = {f"{PREFIX}day=9/events-0.csv": events(90_000)}
+    status, text = place.prepare(option="--append")
+    assert status == 0 and "4,000 events" in text, text
+    assert not (place.folder / "data.s3").exists()
+
+
+def test_errors_say_what_to_do(place):
+    status, text = place.prepare(profile="default")
+    assert status == 1 and "status 403" in text and "InvalidAccessKeyId" in text and "--s3-credentials" in text, text
+    status, text = place.prepare(profile="wrong")
+    assert status == 1 and "SignatureDoesNotMatch: The signature does not match <&>" in text, text
+    status, text = place.prepare(profile="none")
+    assert status == 2 and "[none]" in text, text
+    status, text = place.prepare(source="s3://nowhere/x")
+    assert status == 1 and "s3://nowhere/x/" in text and "NoSuchBucket" in text, text
+    status, text = place.prepare(source="s3://logs/nothing")
+    assert status == 2 and "no objects" in text, text
+    status, text = place.prepare(source="s3:///x")
+    assert status == 2 and "BUCKET" in text, text
+    place.store.objects[PREFIX + "../../escape.csv"] = b"x"
+    status, text = place.prepare()
+    assert status == 1 and "no path" in text, text
+    assert not (place.folder / "data").exists()
+
+
+def test_public_folders_need_no_keys(place):
+    place.store.signed = False
+    status, text = place.prepare()
+    assert status == 0, text
+    place.store.signed = True
+    place.expect_the_dataset_of_local_files()
+
+
+def main():
+    for name, test in list(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            place = Place(pathlib.Path(folder))
+            try:
+                test(place)
+            finally:
+                place.store.close()
+        print(f"{name} passed", flush=True)
+
+
+if __name__ == "__main__":
+    main()
