@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import object_server
 
-PROGRAM = pathlib.Path(sys.argv[1]) / "hstu-prepare"
+PROGRAM = pathlib.Path(sys.argv[1]).resolve() / "hstu-prepare"
 SCHEMA = """name = "shop"
 files = ["day=*/events-*.csv"]
 user = "user"

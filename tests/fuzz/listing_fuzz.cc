@@ -1,0 +1,16 @@
+// The answers of an object store: refused, or objects with keys and sizes.
+#include "fuzz/harness.h"
+#include "hstu/objects/listing.h"
+#include "hstu/objects/object_url.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace hstu;
+  const std::string_view text = fuzz::text_of(data, size);
+  parse_store_error(text);
+  return fuzz::accept_or_refuse([&] {
+    for (const StoredObject& object : parse_listing(text).objects) {
+      require(object.size >= 0 && !object.key.empty(), "an object without a size or a key");
+      relative_path(object.key, "");
+    }
+  });
+}
