@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/library_function.h"
 
 namespace hstu {
 namespace {
@@ -23,27 +24,22 @@ constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
 constexpr int kOwnSymbolsFirst = RTLD_DEEPBIND;
 #endif
 
-template <typename Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  check(function != nullptr, "{} has no function {}: install a later version", kName, name);
-}
-
 CurlLibrary load() {
   void* const library = ::dlopen(kName, RTLD_NOW | RTLD_LOCAL | kOwnSymbolsFirst);
   check(library != nullptr,
         "libcurl, which reads object stores, cannot be loaded: install the package libcurl4 ({})",
         library == nullptr ? ::dlerror() : "");
   CurlLibrary c{};
-  find(library, "curl_global_init", c.global_init);
-  find(library, "curl_easy_init", c.easy_init);
-  find(library, "curl_easy_setopt", c.easy_setopt);
-  find(library, "curl_easy_perform", c.easy_perform);
-  find(library, "curl_easy_getinfo", c.easy_getinfo);
-  find(library, "curl_easy_cleanup", c.easy_cleanup);
-  find(library, "curl_easy_strerror", c.easy_strerror);
-  find(library, "curl_slist_append", c.slist_append);
-  find(library, "curl_slist_free_all", c.slist_free_all);
+  const auto find = [&](const char* name, auto& function) { find_function(library, kName, name, function); };
+  find("curl_global_init", c.global_init);
+  find("curl_easy_init", c.easy_init);
+  find("curl_easy_setopt", c.easy_setopt);
+  find("curl_easy_perform", c.easy_perform);
+  find("curl_easy_getinfo", c.easy_getinfo);
+  find("curl_easy_cleanup", c.easy_cleanup);
+  find("curl_easy_strerror", c.easy_strerror);
+  find("curl_slist_append", c.slist_append);
+  find("curl_slist_free_all", c.slist_free_all);
   constexpr long kEverything = 3;  // CURL_GLOBAL_ALL
   check(c.global_init(kEverything) == kCurlOk, "{} cannot start", kName);
   return c;
