@@ -112,12 +112,12 @@ void add_products(const LinearBackward<T>& p, BackwardProducts<T>& products, Cud
 // it.
 bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
   if (p.gelu || (p.relu && p.residual != nullptr)) return false;
-  if (!p.forward_alone || p.columns.size() != 1 || p.columns[0].width() != p.weight_columns) return false;
+  if (!p.forward_alone) return false;
   std::optional<Activation> activation;
   if (p.relu) activation = Activation::relu;
   return dense_few_rows({.rows = p.rows,
                          .in = p.in,
-                         .out = p.weight_columns,
+                         .out = total_width(p.columns),
                          .x = p.x,
                          .weight = p.weight,
                          .bias = p.bias,
@@ -126,6 +126,8 @@ bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
                          .y = p.y,
                          .activated = p.activated,
                          .silu_from = p.silu_from,
+                         .columns = p.columns,
+                         .weight_columns = p.weight_columns,
                          .weight_is_ready = p.weight_is_ready,
                          .row_stable = p.row_stable},
                         stream);
