@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda_calls.h"
 #include "hstu/kernels/activation.h"
 #include "hstu/kernels/cuda/column_sums.cuh"
@@ -11,6 +12,7 @@
 #include "hstu/kernels/cuda/gemm_sm90.cuh"
 #include "hstu/kernels/elementwise.h"
 #include "hstu/kernels/linear.h"
+#include "hstu/kernels/scratch_sizes.h"
 
 namespace hstu::kernels {
 
@@ -133,6 +135,33 @@ bool linear_of_few_rows(const LinearForward<BFloat16>& p, CudaStream stream) {
                         stream);
 }
 
+// How many of the first rows the tiles of Hopper take where the rest are faster as few rows: where they are
+// what the tiles of one more round would have.
+std::int64_t rows_before_few(const LinearForward<BFloat16>& p) {
+  if (!p.forward_alone || p.row_stable) return p.rows;
+  const std::int64_t multiprocessors =
+      hstu::cuda::current_device_attribute(cudaDevAttrMultiProcessorCount, "linear");
+  const ProductTiles tiles = hopper_tiles(multiprocessors);
+  const auto rounds = [&](std::int64_t rows) {
+    std::int64_t all = 0;
+    for (const ColumnRange& c : p.columns)
+      all += (count_of_tiles(rows, c.width(), tiles) + tiles.wanted - 1) / tiles.wanted;
+    return all;
+  };
+  const std::int64_t whole = p.rows / tiles.rows * tiles.rows;
+  return whole > 0 && rounds(whole) < rounds(p.rows) ? whole : p.rows;
+}
+
+// Some of the rows, from `first` on.
+LinearForward<BFloat16> rows_of(LinearForward<BFloat16> p, std::int64_t first, std::int64_t rows) {
+  const std::int64_t n = total_width(p.columns);
+  p.rows = rows;
+  p.x += first * p.in, p.y += first * n;
+  if (p.residual != nullptr) p.residual += first * n;
+  if (p.activated != nullptr) p.activated += first * (n - p.silu_from);
+  return p;
+}
+
 // The product of dx multiplies by the slope of gelu, and gives gelu once more. False, and nothing is done: no
 // kernel has both.
 bool gelu_in_product(const LinearBackward<BFloat16>& p, CudaStream stream) {
@@ -157,8 +186,12 @@ bool gelu_in_product(const LinearBackward<BFloat16>& p, CudaStream stream) {
 template <typename T>
 void linear(const LinearForward<T>& p, CudaStream stream) {
   if (p.rows == 0) return;
-  if constexpr (std::is_same_v<T, BFloat16>)
+  if constexpr (std::is_same_v<T, BFloat16>) {
     if (linear_of_few_rows(p, stream)) return;
+    const std::int64_t whole = rows_before_few(p);
+    if (whole < p.rows && linear_of_few_rows(rows_of(p, whole, p.rows - whole), stream))
+      return linear(rows_of(p, 0, whole), stream);
+  }
   std::vector<Product<T>> products;
   add_products(p, products);
   const bool activated = cuda::multiply<T, T>(products, stream);
