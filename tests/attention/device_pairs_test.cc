@@ -293,6 +293,24 @@ TEST_F(AttentionByPairsOnGpu, TilesOfQueries) {
   }
 }
 
+// Samples whose tokens are all queries, in so few tiles that several blocks share out the keys of each.
+TEST_F(AttentionByPairsOnGpu, FewLongSamplesOfLargeHeads) {
+  if (cuda::attention_device().major != 9) GTEST_SKIP() << "no Hopper here";
+  const std::vector<PairsCase> cases{{.name = "one sample", .shape = {.lengths = {1300}, .targets = {100}}},
+                                     {.name = "windows and contexts",
+                                      .shape = {.lengths = {1100, 1030},
+                                                .contexts = {5, 0},
+                                                .targets = {0, 60},
+                                                .mask = {.left = 300, .right = 0, .target_group = 2}}}};
+  for (PairsCase c : cases) {
+    c.shape.head_dim = 256, c.shape.gap = 8;
+    PairsTest<__nv_bfloat16> test(c, ScoreFunction::silu);
+    const PairsResult found = test.on_gpu(AttentionKernel::queries);
+    expect_pairs(found.o, test.exact().o, 1.0 / 128, c.name);
+    EXPECT_TRUE(same_bits(found.o, test.on_gpu(AttentionKernel::queries).o)) << c.name << ": two runs differ";
+  }
+}
+
 TEST_F(AttentionByPairsOnGpu, DropoutOfWeights) {
   expect_types<float, __nv_bfloat16>({.name = "dropout", .shape = {.lengths = {130, 5, 64}}, .dropout = 0.4});
 }

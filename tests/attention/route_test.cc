@@ -376,6 +376,18 @@ TEST(AttentionRoute, ManyQueriesAndCachedKeysGoToTilesOfQueriesOnHopper) {
   EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::softmax);
 }
 
+TEST(AttentionRoute, FewLongSamplesOfLargeHeadsGoToTilesOfQueriesOnHopper) {
+  const auto forward = [](std::int64_t samples, std::int64_t tokens, std::int64_t head_dim) {
+    AttentionProblem p = routed_problem();
+    p.samples = samples, p.tokens = tokens, p.head_dim = head_dim;
+    return choose_attention(p, kHopper).forward;
+  };
+  EXPECT_EQ(forward(1, 4096, 256), AttentionKernel::queries);
+  EXPECT_EQ(forward(1, 1023, 256), AttentionKernel::hopper);
+  EXPECT_EQ(forward(2, 8192, 256), AttentionKernel::hopper);
+  EXPECT_EQ(forward(1, 4096, 128), AttentionKernel::hopper);
+}
+
 TEST(AttentionRoute, EveryKernelHasARowOfWhatItSupports) {
   for (const AttentionKernel kernel :
        {AttentionKernel::cpu, AttentionKernel::hopper, AttentionKernel::mma, AttentionKernel::few_queries,

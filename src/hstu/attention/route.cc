@@ -51,20 +51,35 @@ std::string not_for_few_queries(const AttentionProblem& p) {
   return "";
 }
 
-// Whether the kernels of queries (few_queries/queries.h) compute the forward pass: in place of those pair by
-// pair, or of those for few queries where the queries of a sample fill tiles.
+// Whether the kernels of queries (few_queries/queries.h) compute the forward pass of a problem without a
+// past.
+bool fits_queries(const AttentionProblem& p, const AttentionDevice& device) {
+  return device.major == 9 && p.type == AttentionType::bf16 && p.score == ScoreFunction::silu &&
+         (p.head_dim == 64 || p.head_dim == 128 || p.head_dim == 256) && !p.bias.any() &&
+         p.dropout.rate == 0 && p.mask.hidden_period == 0 && p.query_first == nullptr && is_aligned(p.q) &&
+         is_aligned(p.k) && is_aligned(p.v);
+}
+
+// Whether they are to: in place of those pair by pair, or of those for few queries where the queries of a
+// sample fill tiles.
 bool has_tiles_of_queries(const AttentionProblem& p, const AttentionDevice& device) {
   constexpr std::int64_t kFrom = 16;  // queries of a sample, on average
-  const bool fits = device.major == 9 && p.type == AttentionType::bf16 && p.score == ScoreFunction::silu &&
-                    (p.head_dim == 64 || p.head_dim == 128 || p.head_dim == 256) && !p.bias.any() &&
-                    p.dropout.rate == 0 && p.mask.hidden_period == 0 && p.query_first == nullptr &&
-                    is_aligned(p.q) && is_aligned(p.k) && is_aligned(p.v);
-  if (!fits) return false;
+  if (!fits_queries(p, device)) return false;
   if (!p.past.any()) return p.query_offsets != nullptr && p.queries >= kFrom * p.samples;
   // Boxes of the tensor copy engine, which have whole periods of its swizzle, are in one page each.
   return p.mask.left < 0 && p.mask.right == 0 && p.contexts == nullptr && p.past.page_tokens % 8 == 0 &&
          is_aligned({p.past.k, p.past.row_stride, p.past.head_stride}) &&
          is_aligned({p.past.v, p.past.row_stride, p.past.head_stride});
+}
+
+// In place of the kernels for Hopper, whose longest tile alone takes most of the time where there are few:
+// the keys of a tile are shared out (docs/performance/serving.md).
+bool has_few_long_tiles(const AttentionProblem& p, const AttentionDevice& device) {
+  constexpr std::int64_t kRows = 256, kFrom = 1024;  // of two blocks for Hopper; tokens of a sample
+  const std::int64_t each = p.tokens / std::max<std::int64_t>(p.samples, 1),
+                     tiles = p.samples * ((each + kRows - 1) / kRows) * p.heads;
+  return fits_queries(p, device) && p.head_dim == 256 && p.mask.right == 0 && each >= kFrom &&
+         4 * tiles <= 3 * device.multiprocessors;
 }
 
 // The same for the kernels for Hopper and for mma.sync, given that not_for_tensor_cores is "".
@@ -236,8 +251,11 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
   AttentionRoute route = route_on_gpu(p, device);
   const bool is_of_few = route.forward == AttentionKernel::few_queries ||
                          (route.forward == AttentionKernel::softmax && p.past.any());
-  if (is_of_few && p.kernels == AttentionChoice::automatic && has_tiles_of_queries(p, device)) {
+  const bool is_hopper = route.forward == AttentionKernel::hopper;
+  if (p.kernels == AttentionChoice::automatic &&
+      ((is_of_few && has_tiles_of_queries(p, device)) || (is_hopper && has_few_long_tiles(p, device)))) {
     route.forward = AttentionKernel::queries;
+    route.forward_cluster = 1;
     route.why += ", forward on tensor cores: tiles of queries";
   }
   if (p.row_stable) {

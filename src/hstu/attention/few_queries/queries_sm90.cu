@@ -5,9 +5,11 @@
 // sums through their shared memory, in the order of the blocks.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "hstu/attention/few_queries/key_tiles_sm90.cuh"
 #include "hstu/attention/few_queries/queries.h"
+#include "hstu/device/cuda/cluster.cuh"
 #include "hstu/device/cuda/current_device.h"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/tensor_map.h"
@@ -74,7 +76,7 @@ __device__ void merge(const float (&sum)[kD / 2], const QueryArguments& a, std::
     *reinterpret_cast<uint2*>(to + piece * 4) = {pack<Element>(all.x * scale, all.y * scale),
                                                  pack<Element>(all.z * scale, all.w * scale)};
   }
-  cluster_barrier();  // until the others have read this block's sums
+  cluster_barrier_of_reads();  // until the others have read this block's sums
 }
 
 template <int kGroups, int kD>
@@ -101,7 +103,9 @@ __global__ void __launch_bounds__(128 * kGroups + 128, kGroups* kD == 64 ? 2 : 1
   }
   if (a.past.k == nullptr) wait_for_previous_launch();  // with a past the lists are there (queries.h)
   {
-    const QueryTile tile = find_tile<kRows, kThreads>(a, blockIdx.x / static_cast<unsigned>(a.splits));
+    // The last rows of a sample, which may see the most keys, begin first.
+    const QueryTile tile =
+        find_tile<kRows, kThreads>(a, (gridDim.x - 1 - blockIdx.x) / static_cast<unsigned>(a.splits));
     if (!tile.found) return wait_for_previous_launch();  // all blocks of the cluster alike
     if (threadIdx.x == 0) place = Place(a, tile, split);
   }
@@ -265,18 +269,28 @@ struct Splits {
   double cost = 0;
 };
 
-// The number of blocks that share out the keys of a tile, by which `tiles` of them are done first. In times
-// of a tile of keys: what a block begins and ends with takes about as long as some of them.
+// Tiles of queries, and the tiles of keys that one of them sees: at most and on average.
+struct TileWork {
+  std::int64_t tiles, most_keys;
+  double mean_keys;
+};
+
+// The number of blocks that share out the keys of a tile, by which all tiles are done first. In times of a
+// tile of keys: what a block begins and ends with takes as long as some of them, and the sums of a cluster
+// longer the more blocks it has.
 template <int kGroups, int kD>
-Splits best_splits(std::int64_t tiles, std::int64_t tiles_of_keys) {
-  constexpr double kBeginAndEnd = 4.5, kClearly = 0.95;
+Splits best_splits(const TileWork& work) {
+  constexpr double kBeginAndEnd = 1.5 * kGroups, kOfSplit = 0.35, kClearly = 0.95;
   const std::array<int, kMostSplits + 1>& at_once = clusters_at_once<kGroups, kD>();
   Splits best;
   for (int splits = 1; splits <= kMostSplits; ++splits) {
     const std::int64_t here = at_once[static_cast<std::size_t>(splits)];
     if (here == 0) continue;
-    const double cost = static_cast<double>((tiles + here - 1) / here) *
-                        (kBeginAndEnd + static_cast<double>(tiles_of_keys) / splits);
+    const double fixed = kBeginAndEnd + kOfSplit * splits, mean = fixed + work.mean_keys / splits,
+                 longest = fixed + static_cast<double>(work.most_keys) / splits,
+                 rounds = static_cast<double>(work.tiles) / static_cast<double>(here);
+    // Tiles of equal work are done in whole rounds; of others the longest begin first.
+    const double cost = mean == longest ? std::ceil(rounds) * mean : std::max(longest, rounds * mean);
     if (splits == 1 || cost < kClearly * best.cost) best = {splits, cost};
   }
   return best;
@@ -324,11 +338,16 @@ template <int kD>
 void launch_by_size(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
   constexpr std::int64_t kTilesOfPast = 64;  // the host does not know the lengths: as of 4,096 tokens
   const std::int64_t longest = p.longest > 0 ? p.longest : p.tokens,
-                     tiles_of_keys = p.past.any() ? kTilesOfPast : (longest + kKeys - 1) / kKeys;
+                     most_keys = p.past.any() ? kTilesOfPast : (longest + kKeys - 1) / kKeys;
+  // Where every token is a query, a row sees half of the keys on average.
+  const bool is_whole = p.query_offsets == nullptr && !p.past.any() && p.mask.right == 0;
+  const double mean_keys = static_cast<double>(most_keys) * (is_whole ? 0.5 : 1.0);
   // Of samples of equal length.
   const std::int64_t each = (p.query_rows() + p.samples - 1) / p.samples;
-  const Splits large = best_splits<2, kD>(p.samples * ((each + 127) / 128) * p.heads, tiles_of_keys),
-               small = best_splits<1, kD>(p.samples * ((each + 63) / 64) * p.heads, tiles_of_keys);
+  const auto work_of = [&](std::int64_t rows) {
+    return TileWork{p.samples * ((each + rows - 1) / rows) * p.heads, most_keys, mean_keys};
+  };
+  const Splits large = best_splits<2, kD>(work_of(128)), small = best_splits<1, kD>(work_of(64));
   if (large.cost <= small.cost)
     launch_wgmma<2, kD>(p, large.splits, o, stream);
   else
