@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace hstu {
 
@@ -22,8 +23,37 @@ void DistinctIds::insert(std::span<const std::int64_t> ids, std::int32_t* number
 std::span<const DistinctIds::Numbered> DistinctIds::sorted() {
   sorted_.resize(ids_.size());
   for (std::size_t n = 0; n < ids_.size(); ++n) sorted_[n] = {ids_[n], static_cast<std::int32_t>(n)};
-  std::sort(sorted_.begin(), sorted_.end(), [](const Numbered& a, const Numbered& b) { return a.id < b.id; });
+  constexpr std::size_t kFew = 256;  // a pass of the other sort costs as much as their comparisons
+  if (sorted_.size() <= kFew)
+    std::sort(sorted_.begin(), sorted_.end(),
+              [](const Numbered& a, const Numbered& b) { return a.id < b.id; });
+  else
+    sort_by_digits();
   return sorted_;
+}
+
+// From the lowest digit to the highest of those in which ids differ: two or three, where a sort by
+// comparisons predicts n * log2(n) branches wrongly half of the time.
+void DistinctIds::sort_by_digits() {
+  constexpr int kBits = 11;
+  constexpr std::uint64_t kDigit = (std::uint64_t{1} << kBits) - 1;
+  // Negative ids are before the others.
+  const auto key_of = [](std::int64_t id) {
+    return static_cast<std::uint64_t>(id) ^ (std::uint64_t{1} << 63);
+  };
+  std::uint64_t differ = 0;
+  for (const std::int64_t id : ids_) differ |= key_of(id) ^ key_of(ids_.front());
+  other_.resize(sorted_.size());
+  for (int shift = 0; shift < 64; shift += kBits) {
+    if (((differ >> shift) & kDigit) == 0) continue;
+    std::array<std::uint32_t, kDigit + 1> places{};
+    for (const std::int64_t id : ids_) ++places[(key_of(id) >> shift) & kDigit];
+    std::uint32_t before = 0;
+    for (std::uint32_t& place : places) before += std::exchange(place, before);
+    for (const Numbered& numbered : sorted_)
+      other_[places[(key_of(numbered.id) >> shift) & kDigit]++] = numbered;
+    sorted_.swap(other_);
+  }
 }
 
 void DistinctIds::clear() {

@@ -64,10 +64,11 @@ class DistinctIds {
     while ((ids_.size() + more) * 2 > slots_.size()) grow();
   }
   void grow();
+  void sort_by_digits();
 
   std::vector<Slot> slots_;        // a power of two, never more than half full
   std::vector<std::int64_t> ids_;  // in the order of first appearance
-  std::vector<Numbered> sorted_;
+  std::vector<Numbered> sorted_, other_;
 };
 
 }  // namespace hstu
