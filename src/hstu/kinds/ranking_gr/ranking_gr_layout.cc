@@ -97,24 +97,22 @@ void RankingGrLayout::add_tokens(const Samples& samples, const LayoutScratch& sc
     const std::int64_t positioned =
         known_tokens + length - (config_.candidates > 0 ? scored : candidates - 1) * per_event;
     contexts[sample] = static_cast<std::int32_t>(config_.contextual_mask ? context : 0);
-    for (std::int64_t i = 0; i < length; ++i, ++t) {
-      item[t] = action[t] = context_row[t] = -1;
-      const std::int64_t e = (i - context) / per_event;  // event of the sample
-      if (i < context) {
-        const auto c = static_cast<std::size_t>(i);
-        context_row[t] = first_row[c] + row_of_feature[c][sample];
-      } else if ((i - context) % per_event == 1) {
-        action[t] = scratch.index[event + static_cast<std::size_t>(e)];
-      } else {
-        item[t] =
-            e < before
-                ? samples.history_item[static_cast<std::size_t>(history + e)]
-                : samples
-                      .candidate_item[static_cast<std::size_t>(samples.candidate_begin(sample) + e - before)];
-      }
+    std::int64_t place = known_tokens;  // in the whole sample, whose first candidate has all others' place
+    const auto add = [&](std::int32_t of_item, std::int32_t of_action, std::int32_t of_context,
+                         std::int64_t others) {
+      item[t] = of_item, action[t] = of_action, context_row[t] = of_context;
+      position[t] = ranking_position_row(place - others, positioned, config_.positions);
+      name[t++] = token_name(samples.position[sample], place++);
+    };
+    for (std::size_t c = 0; c < static_cast<std::size_t>(context); ++c)
+      add(-1, -1, first_row[c] + row_of_feature[c][sample], 0);
+    const std::int32_t* const items = samples.history_item.data() + history;
+    const std::int32_t* const candidate_items =
+        samples.candidate_item.data() + samples.candidate_begin(sample);
+    for (std::int64_t e = 0; e < events; ++e) {
       const std::int64_t others = std::max<std::int64_t>(0, e - before) * per_event;
-      position[t] = ranking_position_row(known_tokens + i - others, positioned, config_.positions);
-      name[t] = token_name(samples.position[sample], known_tokens + i);
+      add(e < before ? items[e] : candidate_items[e - before], -1, -1, others);
+      if (config_.actions) add(-1, scratch.index[event + static_cast<std::size_t>(e)], -1, others);
     }
     event += static_cast<std::size_t>(events);
     offsets[sample + 1] = static_cast<std::int64_t>(t);
