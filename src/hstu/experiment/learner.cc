@@ -249,16 +249,22 @@ std::vector<Stream> Learner::streams() const {
   return {compute.stream, tables.stream()};
 }
 
-BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access) {
+BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access, std::span<const Tensor> into) {
   const TableSet& tables = learner.tables;
   // The memory of leaves that the model has done with may be used again.
   if (!tables.device().is_host()) tables.stream().wait(learner.compute.stream);
   BatchRows rows;
   if (tables.is_distributed()) {
+    require(into.empty(), "rows that ranks share are in new memory");
     rows = fetch(learner, batch, access);
   } else {
     rows.selection = select_rows(learner, batch, access);
-    for (Tensor& values : tables.gather(rows.selection)) rows.leaves.emplace_back(std::move(values));
+    std::vector<Tensor> values(into.begin(), into.end());
+    if (values.empty())
+      values = tables.gather(rows.selection);
+    else
+      tables.gather(rows.selection, values);
+    for (Tensor& of_feature : values) rows.leaves.emplace_back(std::move(of_feature));
   }
   if (tables.stream() == learner.compute.stream) return rows;
   rows.ready = Event(tables.device());

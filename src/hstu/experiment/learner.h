@@ -77,8 +77,9 @@ struct BatchRows {
 };
 // Tables on a GPU may work on a stream of their own, beside the model: this one looks rows up while the model
 // computes on what `compute` holds already. Tables that ranks share: all ranks call it together. For training
-// it finishes the lookup that has begun ahead, if any, which must be of this batch.
-BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access);
+// it finishes the lookup that has begun ahead, if any, which must be of this batch. `into`: where the rows
+// go, a tensor for each feature, of tables that ranks do not share; empty: into new memory.
+BatchRows look_up(Learner& learner, const Batch& batch, RowAccess access, std::span<const Tensor> into = {});
 
 // Tables whose rows move between ranks, which call it together: begins the lookup of a batch of a later step.
 void begin_ahead(Learner& learner, const Batch& batch);

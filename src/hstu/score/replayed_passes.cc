@@ -15,24 +15,24 @@ namespace hstu {
 Tensor ReplayedPasses::outputs(Learner& learner, const Batch& batch) {
   const Context& compute = learner.compute;
   const ops::KeptWeights::Use use(weights_);
-  const BatchRows rows = look_up(learner, batch, RowAccess::read);
-  compute.stream.wait(rows.ready);
   const bool on_one_gpu = !compute.device().is_host() && learner.gpus == nullptr;
   const bool is_measured = compute.trace != nullptr && compute.trace != profiler_trace();
+  Pass* pass = nullptr;
   if (on_one_gpu && has_weights_ && !is_measured && has_few_tokens(batch)) {
-    Pass& pass = pass_of(key_of(batch, rows));
-    if (!pass.rows.empty() && !pass.recording && !pass.is_refused) record(learner, batch, pass);
-    if (pass.recording) {
-      for (std::size_t f = 0; f < pass.rows.size(); ++f)
-        pass.rows[f].copy_from(rows.leaves[f].value(), compute.stream);
-      pass.recording->replay();
+    pass = &pass_of(key_of(batch));
+    if (!pass->rows.empty() && !pass->recording && !pass->is_refused) record(learner, batch, *pass);
+    if (pass->recording) {
+      compute.stream.wait(look_up(learner, batch, RowAccess::read, pass->rows).ready);
+      pass->recording->replay();
       ++replays_;
-      return pass.outputs;
+      return pass->outputs;
     }
-    if (pass.rows.empty())
-      for (const Variable& leaf : rows.leaves)
-        pass.rows.push_back(Tensor::empty(leaf.value().shape(), leaf.value().dtype(), compute));
   }
+  const BatchRows rows = look_up(learner, batch, RowAccess::read);
+  compute.stream.wait(rows.ready);
+  if (pass != nullptr && pass->rows.empty())
+    for (const Variable& leaf : rows.leaves)
+      pass->rows.push_back(Tensor::empty(leaf.value().shape(), leaf.value().dtype(), compute));
   Tape tape(compute, false);
   Variable outputs;
   with_launches_of(learner, &batch,
@@ -46,7 +46,7 @@ Tensor ReplayedPasses::outputs(Learner& learner, const Batch& batch) {
 }
 
 // Equal keys are of passes with the same launches, which read the same addresses.
-ReplayedPasses::Key ReplayedPasses::key_of(const Batch& batch, const BatchRows& rows) {
+ReplayedPasses::Key ReplayedPasses::key_of(const Batch& batch) {
   Key key{batch.samples, batch.tokens, batch.longest};
   for (const Batch::Column& column : batch.columns()) {
     key.push_back(column.offset);
@@ -56,7 +56,6 @@ ReplayedPasses::Key ReplayedPasses::key_of(const Batch& batch, const BatchRows& 
     const auto values = batch.values<std::int32_t>(column.name);
     key.push_back(std::ranges::any_of(values, [](std::int32_t value) { return value > 0; }) ? 1 : 0);
   }
-  for (const Variable& leaf : rows.leaves) key.push_back(leaf.rows());
   const Tensor any = batch.tensor(batch.columns().front().name);
   key.push_back(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(any.raw())));
   return key;

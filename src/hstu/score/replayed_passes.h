@@ -33,7 +33,7 @@ class ReplayedPasses {
   };
   static constexpr std::size_t kMost = 16;  // sizes that are remembered, the most recently used ones
 
-  static Key key_of(const Batch& batch, const BatchRows& rows);
+  static Key key_of(const Batch& batch);
   Pass& pass_of(Key key);
   void record(Learner& learner, const Batch& batch, Pass& pass);
 
