@@ -11,13 +11,13 @@
 namespace hstu {
 namespace {
 
-// Few ids are sorted by comparisons, many by their digits.
+// Few ids are sorted by comparisons, many by their digits. Small batches after a large one shrink the table.
 TEST(DistinctIds, AreSortedWithTheirNumbers) {
   DistinctIds ids;
   RandomStream random{4};
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(),
                          kMost = std::numeric_limits<std::int64_t>::max();
-  for (const std::size_t count : {0, 1, 100, 256, 257, 5000})
+  for (const std::size_t count : {0, 1, 100, 256, 257, 5000, 20, 20, 300})
     for (const std::uint64_t range : {std::uint64_t{300}, std::uint64_t{1} << 21, std::uint64_t{1} << 62}) {
       ids.clear();
       std::map<std::int64_t, std::int32_t> expected;

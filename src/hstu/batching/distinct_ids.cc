@@ -57,6 +57,8 @@ void DistinctIds::sort_by_digits() {
 }
 
 void DistinctIds::clear() {
+  // A large batch is not to cost the small ones behind it a pass over its table.
+  if (slots_.size() > kLeast && ids_.size() * 32 < slots_.size()) slots_.resize(slots_.size() / 4);
   std::fill(slots_.begin(), slots_.end(), Slot{});
   ids_.clear();
 }

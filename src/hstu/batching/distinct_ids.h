@@ -14,7 +14,7 @@ namespace hstu {
 // in cache, unlike a sort of the stream.
 class DistinctIds {
  public:
-  DistinctIds() : slots_(1024) {}
+  DistinctIds() : slots_(kLeast) {}
 
   static constexpr std::int32_t kAbsent = -1;
 
@@ -30,7 +30,7 @@ class DistinctIds {
   std::size_t size() const { return ids_.size(); }
   // (size()), valid until the next insertion or clear().
   std::span<const std::int64_t> in_order_of_appearance() const { return ids_; }
-  // Removes all ids; keeps the memory.
+  // Removes all ids; keeps the memory, but uses less of it if there were far fewer than it is for.
   void clear();
 
   // The ids in ascending order with their numbers; valid until the next insertion or clear().
@@ -66,6 +66,7 @@ class DistinctIds {
   void grow();
   void sort_by_digits();
 
+  static constexpr std::size_t kLeast = 1024;
   std::vector<Slot> slots_;        // a power of two, never more than half full
   std::vector<std::int64_t> ids_;  // in the order of first appearance
   std::vector<Numbered> sorted_, other_;
