@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -94,15 +95,6 @@ std::vector<std::vector<ScoreAnswer>> answers_of_threads(
   return found;
 }
 
-std::vector<ScoreAnswer> answers_of(RequestScorer& scorer, const std::vector<ScoreRequest>& requests) {
-  std::vector<const ScoreRequest*> all;
-  for (const ScoreRequest& request : requests) {
-    scorer.check(request);
-    all.push_back(&request);
-  }
-  return scorer.answer(all);
-}
-
 TEST_P(CachedHistories, ChangeNoBitOfAnAnswer) {
   train_and_export();
   const auto plain = open();
@@ -137,6 +129,28 @@ INSTANTIATE_TEST_SUITE_P(
         CachedForm{"Nvidia", [](RunOptions& o) { retrieval_of(o).preset = SequencePreset::nvidia; }},
         CachedForm{"Sasrec", [](RunOptions& o) { retrieval_of(o).preset = SequencePreset::sasrec; }}),
     [](const auto& form) { return form.param.name; });
+
+TEST_P(CachedHistories, OfABatchMayBeReadAfterTheNextWasBegun) {
+  train_and_export();
+  const auto plain = open(), cached = open(10 * kPage);
+  ChangingHistories histories(6);
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<ScoreRequest> first = histories.several(3, plain->ranks(), plain->form().columns()),
+                                    second = histories.several(2, plain->ranks(), plain->form().columns());
+    const auto begin = [&](const std::vector<ScoreRequest>& requests) {
+      std::vector<const ScoreRequest*> all;
+      for (const ScoreRequest& request : requests) all.push_back(&request);
+      return cached->begin(all);
+    };
+    RequestScorer::Begun of_first = begin(first), of_second = begin(second);
+    const std::vector<ScoreAnswer> a = cached->finish(std::move(of_first)),
+                                   b = cached->finish(std::move(of_second));
+    const std::vector<ScoreAnswer> expected_a = answers_of(*plain, first),
+                                   expected_b = answers_of(*plain, second);
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i].scores, expected_a[i].scores) << round;
+    for (std::size_t i = 0; i < b.size(); ++i) ASSERT_EQ(b[i].scores, expected_b[i].scores) << round;
+  }
+}
 
 class SmallCache : public Score {};
 
@@ -279,13 +293,44 @@ TEST_F(CachedHistoriesOnGpu, AnswerManyThreads) {
     requests[t] = histories.several(30, true, plain->form().columns());
     expected.push_back(answers_of(*plain, requests[t]));
   }
-  RequestQueue queue(open(8 * kPage, "cuda", 8 * kPage), {.most = 16});
-  const std::vector<std::vector<ScoreAnswer>> found = answers_of_threads(queue, requests);
-  for (std::size_t t = 0; t < requests.size(); ++t)
-    for (std::size_t i = 0; i < requests[t].size(); ++i)
-      for (std::size_t s = 0; s < expected[t][i].scores.size(); ++s)
-        ASSERT_NEAR(found[t][i].scores.at(s), expected[t][i].scores[s], 2e-5) << t << " " << i;
-  EXPECT_GT(queue.counts().cache.known_events, 0);
+  // Batches of one and of two are full: the next one is made while the GPU computes them.
+  for (const std::int64_t most : {1, 2, 16}) {
+    RequestQueue queue(open(8 * kPage, "cuda", 8 * kPage), {.most = most});
+    const std::vector<std::vector<ScoreAnswer>> found = answers_of_threads(queue, requests);
+    for (std::size_t t = 0; t < requests.size(); ++t)
+      for (std::size_t i = 0; i < requests[t].size(); ++i)
+        for (std::size_t s = 0; s < expected[t][i].scores.size(); ++s)
+          ASSERT_NEAR(found[t][i].scores.at(s), expected[t][i].scores[s], 2e-5) << t << " " << i;
+    EXPECT_GT(queue.counts().cache.known_events, 0);
+    EXPECT_EQ(queue.counts().requests, 180);
+  }
+}
+
+TEST_F(CachedHistoriesOnGpu, MayBeBegunBeforeTheBatchBeforeIsFinished) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  const auto one_by_one = open(10 * kPage, "cuda", 4 * kPage),
+             overlapped = open(10 * kPage, "cuda", 4 * kPage);
+  ChangingHistories histories(9);
+  std::vector<std::vector<ScoreRequest>> batches;
+  std::vector<std::vector<ScoreAnswer>> expected;
+  for (int batch = 0; batch < 40; ++batch) {
+    batches.push_back(histories.several(1 + batch % 3, true, one_by_one->form().columns()));
+    expected.push_back(answers_of(*one_by_one, batches.back()));
+  }
+  std::vector<std::vector<ScoreAnswer>> found;
+  RequestScorer::Begun before;
+  for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+    std::vector<const ScoreRequest*> all;
+    for (const ScoreRequest& request : batches[batch]) all.push_back(&request);
+    RequestScorer::Begun begun = overlapped->begin(all);
+    if (batch > 0) found.push_back(overlapped->finish(std::move(before)));
+    before = std::move(begun);
+  }
+  found.push_back(overlapped->finish(std::move(before)));
+  for (std::size_t batch = 0; batch < batches.size(); ++batch)
+    for (std::size_t i = 0; i < batches[batch].size(); ++i)
+      ASSERT_EQ(found[batch][i].scores, expected[batch][i].scores) << batch;
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ class ReplayedRequests : public Score {
     return request;
   }
   static std::vector<float> answer_of(RequestScorer& scorer, std::int64_t user) {
-    const ScoreRequest request = request_of(scorer, user);
+    return answer_of(scorer, request_of(scorer, user));
+  }
+  static std::vector<float> answer_of(RequestScorer& scorer, const ScoreRequest& request) {
     scorer.check(request);
     const ScoreRequest* const one = &request;
     return scorer.answer({&one, 1}).front().scores;
@@ -52,6 +54,18 @@ TEST_F(ReplayedRequests, OfDlrmv4HaveTheBitsOfTheFirst) {
 TEST_F(ReplayedRequests, OfRankingGrHaveTheBitsOfTheFirst) {
   use_ranking(200, {"positive"});
   expect_same_bits();
+}
+
+TEST_F(ReplayedRequests, MayHaveAnotherNumberOfItems) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  const auto replays = open(0, "cuda");
+  std::vector<ScoreRequest> requests(2, request_of(*replays, 1));
+  requests[1].items[1] = requests[1].items[0];
+  std::vector<std::vector<float>> expected;
+  for (const ScoreRequest& request : requests) expected.push_back(answer_of(*open(0, "cuda"), request));
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(answer_of(*replays, requests[i % 2]), expected[i % 2]) << i;
+  EXPECT_EQ(replays->pass().replays(), 4);  // the first converts the weights, the second makes room
 }
 
 TEST_F(ReplayedRequests, OfRetrievalHaveTheBitsOfTheFirst) {

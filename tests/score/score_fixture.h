@@ -12,6 +12,16 @@
 
 namespace hstu::testing {
 
+// Checks the requests, and answers them together.
+inline std::vector<ScoreAnswer> answers_of(RequestScorer& scorer, const std::vector<ScoreRequest>& requests) {
+  std::vector<const ScoreRequest*> all;
+  for (const ScoreRequest& request : requests) {
+    scorer.check(request);
+    all.push_back(&request);
+  }
+  return scorer.answer(all);
+}
+
 class Score : public Predict {
  protected:
   // Trains for a few steps and exports to the folder "export".

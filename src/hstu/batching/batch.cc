@@ -109,13 +109,14 @@ Tensor Batch::tensor(const Column& column) const {
   return Tensor::view(column.shape, column.type, copy->mutable_raw() + column.offset, copy, copy_.device());
 }
 
-void Batch::copy_to(const Context& context) {
+void Batch::copy_to(const Context& context, Tensor& memory) {
   copied_ = !context.device().is_host();
   if (!copied_) return;
-  if (!copy_.defined() || copy_.device() != context.device() || copy_.size() < used_) {
-    copy_ = {};  // free for the new one
-    copy_ = Tensor::empty({capacity_}, DType::u8, context);
+  if (!memory.defined() || memory.device() != context.device() || memory.size() < used_) {
+    memory = {}, copy_ = {};  // free for the new one
+    memory = Tensor::empty({capacity_}, DType::u8, context);
   }
+  copy_ = memory;
   copy_bytes(copy_.mutable_raw(), slab_.get(), static_cast<std::size_t>(used_), context.stream);
 }
 

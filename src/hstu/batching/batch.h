@@ -111,7 +111,10 @@ class Batch {
   // not change until the copy on the stream is complete. The memory of the copy is kept for the next one:
   // what reads a copy on another stream must be ordered before the next by events. Copies nothing if that
   // device is the host.
-  void copy_to(const Context& context);
+  void copy_to(const Context& context) { copy_to(context, copy_); }
+  // The same to `memory`, which is replaced where it is too small. Batches whose copies the stream reads one
+  // after the other may have the same.
+  void copy_to(const Context& context, Tensor& memory);
 
   const std::vector<Column>& columns() const { return columns_; }
   std::span<const std::byte> slab() const { return {slab_.get(), static_cast<std::size_t>(used_)}; }

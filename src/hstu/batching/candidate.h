@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "hstu/dataset/dataset.h"
 #include "hstu/dataset/user_events.h"
 
 namespace hstu {
@@ -18,14 +19,16 @@ struct Candidate {
   // An anchor with another item than its event's, and without any label.
   bool is_negative = false;
   UserEvents before = {};  // the user's events from which the history is selected
+  // Of a request: its events, where they are in no dataset. `before` are their places.
+  const EventColumns* events = nullptr;
   // Of a request: its values of the dataset's context columns, in the manifest's order. An anchor's are in
   // the columns.
   std::span<const std::int64_t> context = {};
   // Further items, which share the history and do not see each other: of a request those to be scored, of an
   // anchor its negatives. Only where no contextual feature is made of the item.
   std::span<const std::int64_t> others = {};
-  // Of a request: so many of the first events of its history are not in the sample, as their keys are known
-  // (ops/history_keys.h).
+  // Of a request: so many of the first events of its history are neither in `before` nor in the sample, as
+  // their keys are known (ops/history_keys.h).
   std::int64_t known = 0;
 };
 

@@ -52,6 +52,12 @@ void EventValues::match_texts() {
   }
 }
 
+std::optional<std::size_t> EventValues::action_column() const {
+  if (action_ == nullptr) return {};
+  const std::vector<std::string>& names = dataset_.manifest().context;
+  return static_cast<std::size_t>(std::ranges::find(names, options_.action_column) - names.begin());
+}
+
 std::int64_t EventValues::action(std::int64_t position) const {
   if (action_ != nullptr) return (*action_)[position];
   return dataset_.action()[static_cast<std::size_t>(position)] & ~kRankableBit;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,9 @@ class EventValues {
   bool rankable(std::int64_t position) const {
     return (dataset_.action()[static_cast<std::size_t>(position)] & kRankableBit) != 0;
   }
+
+  // The place, among the context columns, of action ids that are not made of the action's bits.
+  std::optional<std::size_t> action_column() const;
 
   bool wanted() const { return options_.wanted; }
   std::int64_t tokens() const { return options_.tokens; }

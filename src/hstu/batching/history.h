@@ -38,6 +38,11 @@ class HistoryGatherer {
   HistoryGatherer(std::span<const std::uint8_t> action, std::vector<PoolCounts> counts,
                   const HistoryRule& rule);
 
+  // From now on of these actions in memory, which have no counts and must outlive it.
+  void read(std::span<const std::uint8_t> action) {
+    action_ = action.data();
+    segments_.clear();
+  }
   // Positions of the history, in the order of `before`, a user's events before an anchor: the last
   // rule.longest of the events that the strategy selects among the last scan_limit of them. An event of
   // several pools counts in each and is kept once, if any of them has room. Valid until the next call.

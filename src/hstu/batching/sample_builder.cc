@@ -193,23 +193,10 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
   return count;
 }
 
-std::vector<HistoryEvent> SampleBuilder::history_of(const Candidate& candidate,
-                                                    SampleScratch& scratch) const {
-  const auto history = scratch.gatherer.gather(candidate.before);
-  std::vector<HistoryEvent> events(history.size());
-  const auto read = [&](const MappedColumn& column, std::int64_t HistoryEvent::*member) {
-    column.visit([&](const auto* elements) {
-      for (std::size_t i = 0; i < events.size(); ++i)
-        events[i].*member = elements[history[i]];  // NOLINT(bugprone-signed-char-misuse): numbers
-    });
-  };
-  read(dataset_.item(), &HistoryEvent::item);
-  read(dataset_.time(), &HistoryEvent::time);
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const std::uint8_t bits = dataset_.action()[static_cast<std::size_t>(history[i])];
-    events[i].action = static_cast<std::uint8_t>(bits & ~kRankableBit);
-    if (events_.wanted()) events[i].action_id = events_.action(history[i]);
-  }
+TokenEvents SampleBuilder::tokens_of(const EventColumns& history) const {
+  TokenEvents events{.item = history.item, .time = history.time, .action = history.action, .action_id = {}};
+  if (const std::optional<std::size_t> column = events_.action_column())
+    events.action_id = history.context[*column];
   return events;
 }
 
@@ -268,8 +255,7 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
   std::size_t tokens = 0;
   for (std::size_t b = 0; b < count; ++b) {
     const Candidate& candidate = candidates[b];
-    const auto history =
-        scratch.gatherer.gather(candidate.before).subspan(static_cast<std::size_t>(candidate.known));
+    const auto history = scratch.gatherer.gather(candidate.before);
     samples.known.push_back(candidate.known);
     // Sizes only grow here, so that elements are set to zero only once and not for each batch.
     const std::size_t needed = tokens + history.size();
@@ -291,8 +277,9 @@ void SampleBuilder::add_histories(std::span<const Candidate> candidates, Samples
     tokens = needed;
     samples.history_offsets[b + 1] = static_cast<std::int64_t>(tokens);
     samples.candidate_item.push_back(scratch.numbers.number(candidate.item));
-    for (const std::int64_t item : candidate.others)
-      samples.candidate_item.push_back(scratch.numbers.number(item));
+    const std::size_t first = samples.candidate_item.size();
+    samples.candidate_item.resize(first + candidate.others.size());
+    scratch.numbers.distinct().insert(candidate.others, samples.candidate_item.data() + first);
     samples.candidate_offsets.push_back(std::ssize(samples.candidate_item));
     if (data_.catalogue.own > 0 && !history.empty())
       draw_own(*own, candidate, history.size(), samples, scratch);

@@ -17,6 +17,7 @@
 #include "hstu/batching/negatives.h"
 #include "hstu/batching/options.h"
 #include "hstu/batching/samples.h"
+#include "hstu/batching/token_events.h"
 #include "hstu/batching/training_items.h"
 #include "hstu/dataset/dataset.h"
 
@@ -33,14 +34,6 @@ struct SampleScratch {
   std::vector<std::int32_t> place;              // [number of an item] index into Samples::items
   std::vector<std::int32_t> drawn;              // [i of CatalogueDraws::item] number of the item, or kAbsent
   std::optional<CatalogueDraws> batch_targets;  // of CatalogueDrawOptions::of_batch
-};
-
-// What a sample has of an event of a history: events with equal values are equal tokens.
-struct HistoryEvent {
-  std::int64_t item = 0, time = 0;  // original id; seconds
-  std::int64_t action_id = 0;       // of Samples::event_action; 0 where it is not wanted
-  std::uint8_t action = 0;          // bits
-  bool operator==(const HistoryEvent&) const = default;
 };
 
 // Samples are a pure function of (dataset, options, positions, draws). Thread-safe if each thread has its own
@@ -64,8 +57,9 @@ class SampleBuilder {
   // The same for candidates of any origin: the sample of an anchor's Candidate is the anchor's sample.
   // Samples::position has their names. The candidates of a sample are `item`, then `others`.
   void build(std::span<const Candidate> candidates, Samples& samples, SampleScratch& scratch) const;
-  // The whole history of a candidate, the known events too, oldest first; and the ids of its contexts.
-  std::vector<HistoryEvent> history_of(const Candidate& candidate, SampleScratch& scratch) const;
+  // What samples have of the events of a request's history: equal ones are equal tokens.
+  TokenEvents tokens_of(const EventColumns& history) const;
+  // The ids of a candidate's contexts.
   std::vector<std::int64_t> contexts_of(const Candidate& candidate) const;
   SampleScratch scratch() const {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
@@ -88,6 +82,7 @@ class SampleBuilder {
   bool shares_contexts() const { return !features_.depend_on_item(); }
   // That one more of Candidate::others adds to a sample.
   std::int64_t tokens_of_item() const { return events_.tokens(); }
+  const HistoryRule& history_rule() const { return rule_; }
   // The maximum length of a history.
   std::int64_t longest_history() const { return rule_.longest; }
   // The maximum number of tokens of a sample: contextual, history, candidate.

@@ -5,23 +5,21 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/threads.h"
 #include "hstu/batching/features.h"
+#include "hstu/dataset/manifest.h"
 #include "hstu/device/pinned_memory.h"
 
 namespace hstu {
 namespace {
 
-std::int64_t common_prefix(const std::vector<HistoryEvent>& a, const std::vector<HistoryEvent>& b,
-                           std::int64_t most) {
-  const std::int64_t end = std::min({most, std::ssize(a), std::ssize(b)});
-  return std::mismatch(a.begin(), a.begin() + end, b.begin()).first - a.begin();
-}
-
 std::uint64_t key_of(const HistoryCache::History& history) {
   std::vector<std::int64_t> values{history.user};
   values.insert(values.end(), history.contexts.begin(), history.contexts.end());
-  const HistoryEvent& first = history.events.front();
-  values.insert(values.end(), {first.item, first.time, first.action_id, first.action});
+  const TokenEvents& events = history.events;
+  values.insert(values.end(), {events.item.front(), events.time.front(),
+                               events.action_id.empty() ? 0 : events.action_id.front(),
+                               events.action.front() & ~kRankableBit});
   return hash_keys(values);
 }
 
@@ -80,14 +78,17 @@ HistoryCache::~HistoryCache() {
 std::vector<std::int64_t> HistoryCache::begin(std::vector<History> histories) {
   drop_batch();
   ++batch_;
+  for (History& history : histories) uses_.emplace_back().history = std::move(history);
+  parallel_blocks(std::ssize(uses_), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) compare(uses_[static_cast<std::size_t>(i)]);
+  });
   std::vector<std::int64_t> known;
-  for (History& history : histories) {
-    Use& use = uses_.emplace_back();
-    use.history = std::move(history);
+  known.reserve(uses_.size());
+  for (Use& use : uses_) {
     find(use);
     known.push_back(use.known);
     counts_.known_events += use.known;
-    counts_.computed_events += std::ssize(use.history.events) - use.known;
+    counts_.computed_events += use.history.events.size() - use.known;
   }
   return known;
 }
@@ -98,25 +99,34 @@ HistoryCache::Entry* HistoryCache::entry_of(const Use& use) {
   const auto [found, is_new] = entries_.try_emplace(use.key);
   Entry& entry = found->second;
   if (is_new) {
-    entry.history.user = use.history.user;
-    entry.history.contexts = use.history.contexts;
+    entry.user = use.history.user;
+    entry.contexts = use.history.contexts;
     entry.age = near_.ages.insert(near_.ages.end(), use.key);
     ++counts_.histories;
-  } else if (entry.history.user != use.history.user || entry.history.contexts != use.history.contexts) {
+  } else if (entry.user != use.history.user || entry.contexts != use.history.contexts) {
     return nullptr;
   }
   move_age(use.key, entry, pages_of(entry));
   return &entry;
 }
 
-void HistoryCache::find(Use& use) {
-  const std::int64_t most = std::max<std::int64_t>(0, std::ssize(use.history.events) - kept_.last_events);
+// Reads the cache, which nothing changes meanwhile: the samples of a batch may be compared at the same time.
+void HistoryCache::compare(Use& use) const {
+  const std::int64_t most = most_kept(use.history);
   if (most == 0) return;
   use.key = key_of(use.history);
+  const auto found = entries_.find(use.key);
+  if (found != entries_.end()) use.equal = found->second.events.equal_events(use.history.events, most);
+}
+
+void HistoryCache::find(Use& use) {
+  const std::int64_t most = most_kept(use.history);
+  if (most == 0) return;
   use.entry = entry_of(use);
   if (use.entry == nullptr) return;
   Entry& entry = *use.entry;
-  use.known = common_prefix(entry.history.events, use.history.events, most);
+  // Within a batch an entry only loses events, or is replaced by one without any.
+  use.known = std::min(use.equal, entry.events.size());
   if (entry.batch == batch_) {
     // Another sample of the batch writes behind what it reuses: this one reads no more than that.
     use.known = use.kept = std::min(use.known, entry.reused);
@@ -125,7 +135,7 @@ void HistoryCache::find(Use& use) {
   entry.batch = batch_;
   if (entry.is_behind) {
     fetch(use.key, entry);
-    use.known = std::min(use.known, std::ssize(entry.history.events));
+    use.known = std::min(use.known, entry.events.size());
     counts_.fetched_events += use.known;
   }
   entry.reused = use.known;
@@ -206,8 +216,7 @@ void HistoryCache::fetch(std::uint64_t key, Entry& entry) {
   behind_.free.insert(behind_.free.end(), from.begin(), from.end());
   counts_.behind_bytes -= std::ssize(from) * page_bytes_;
   const std::int64_t events = known_events_of(std::ssize(entry.pages));
-  if (events < std::ssize(entry.history.events))
-    entry.history.events.resize(static_cast<std::size_t>(events));
+  entry.events.shorten(events);
 }
 
 void HistoryCache::forget(std::uint64_t key) {
@@ -252,7 +261,7 @@ void HistoryCache::add_columns(Batch& batch) {
       const std::int64_t event = (t - kept_.contexts) / kept_.of_event;
       if (time != nullptr)
         time[slots.back()] =
-            t < kept_.contexts ? 0 : use.history.events[static_cast<std::size_t>(event)].time;
+            t < kept_.contexts ? 0 : use.history.events.time[static_cast<std::size_t>(event)];
     }
   }
   add_list(batch, kTokens, tokens);
@@ -281,11 +290,8 @@ const HistoryKeys& HistoryCache::keys(const Batch& batch) {
 }
 
 void HistoryCache::commit() {
-  for (Use& use : uses_) {
-    if (use.kept == use.known) continue;
-    use.history.events.resize(static_cast<std::size_t>(use.kept));
-    use.entry->history.events = std::move(use.history.events);
-  }
+  for (const Use& use : uses_)
+    if (use.kept != use.known) use.entry->events.replace(use.history.events, use.known, use.kept);
   uses_.clear();
 }
 

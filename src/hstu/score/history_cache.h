@@ -4,20 +4,22 @@
 // Candidates never enter it.
 //
 // A history is found by a hash of its user, its contexts and its first event. What is kept of it is compared
-// event by event with the history of the request: the events before the first difference are known, those
+// with the history of the request, column by column: the events before the first difference are known, those
 // behind it are computed and replace what was there.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "hstu/batching/batch.h"
-#include "hstu/batching/sample_builder.h"
+#include "hstu/batching/token_events.h"
 #include "hstu/model/model.h"
 #include "hstu/ops/history_keys.h"
 #include "hstu/tensor/context.h"
@@ -55,7 +57,7 @@ class HistoryCache {
   struct History {
     std::int64_t user = 0;
     std::vector<std::int64_t> contexts;
-    std::vector<HistoryEvent> events;  // oldest first
+    TokenEvents events;  // what they refer to must stay until commit()
   };
   // A batch is begin(), add_columns(), keys(), the pass and commit(). Without commit() the next batch forgets
   // what this one would have kept.
@@ -81,7 +83,9 @@ class HistoryCache {
     std::list<std::uint64_t> ages;  // keys of the histories that are in them, the least recently used first
   };
   struct Entry {
-    History history;  // its events are those whose keys are there
+    std::int64_t user = 0;
+    std::vector<std::int64_t> contexts;
+    KeptEvents events;  // whose keys are there
     bool is_behind = false;
     std::vector<std::int32_t> pages;
     std::int64_t batch = 0;   // the last one that used it
@@ -92,11 +96,17 @@ class HistoryCache {
   struct Use {
     History history;
     std::uint64_t key = 0;
+    std::int64_t equal = 0;  // first events that are those of the entry, before anything left the cache
     Entry* entry = nullptr;  // null: nothing is known or kept
     std::int64_t known = 0;  // events
     std::int64_t kept = 0;   // events whose keys are there after the pass; `known`: it keeps none
   };
 
+  // All but the events that every pass computes.
+  std::int64_t most_kept(const History& history) const {
+    return std::max<std::int64_t>(0, history.events.size() - kept_.last_events);
+  }
+  void compare(Use& use) const;
   void find(Use& use);
   Entry* entry_of(const Use& use);
   void reserve(Use& use);

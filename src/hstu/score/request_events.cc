@@ -2,64 +2,61 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <vector>
 
 namespace hstu {
+namespace {
 
-void RequestHistories::clear() {
-  item_.clear(), time_.clear(), action_.clear();
-  for (auto& column : context_) column.clear();
+// std::is_sorted without exits inside the loop, so that many times are compared at once.
+bool are_in_order(std::span<const std::int64_t> times) {
+  std::int64_t later = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) later |= times[i - 1] > times[i] ? 1 : 0;
+  return later == 0;
 }
 
-UserEvents RequestHistories::add(const RequestEvents& events, std::int64_t time) {
-  const std::int64_t first = std::ssize(item_);
-  if (std::ranges::is_sorted(events.time) && (events.time.empty() || events.time.back() < time)) {
-    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    append(item_, events.item), append(time_, events.time), append(action_, events.action);
-    for (std::size_t c = 0; c < context_.size(); ++c) {
-      if (events.context.empty() || events.context[c].empty())
-        context_[c].resize(item_.size());
-      else
-        append(context_[c], events.context[c]);
-    }
-    return since(first);
+}  // namespace
+
+void CountedEvents::read(const RequestEvents& events, std::int64_t time, std::size_t columns) {
+  const bool in_order = are_in_order(events.time);
+  const std::size_t count =
+      in_order ? static_cast<std::size_t>(std::ranges::lower_bound(events.time, time) - events.time.begin())
+               : events.time.size();
+  columns_.item = std::span(events.item).first(count);
+  columns_.time = std::span(events.time).first(count);
+  columns_.action = std::span(events.action).first(count);
+  columns_.context.resize(columns);
+  for (std::size_t c = 0; c < columns; ++c) {
+    const bool has = !events.context.empty() && !events.context[c].empty();
+    columns_.context[c] = has ? std::span(events.context[c]).first(count) : std::span<const std::int64_t>();
   }
-  std::vector<std::size_t> order(events.item.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::erase_if(order, [&](std::size_t i) { return events.time[i] >= time; });
-  const auto is_earlier = [&](std::size_t a, std::size_t b) { return events.time[a] < events.time[b]; };
-  std::ranges::stable_sort(order, is_earlier);
-  for (const std::size_t i : order) {
-    item_.push_back(events.item[i]);
-    time_.push_back(events.time[i]);
-    action_.push_back(events.action[i]);
-    for (std::size_t c = 0; c < context_.size(); ++c)
-      context_[c].push_back(events.context.empty() || events.context[c].empty() ? 0 : events.context[c][i]);
-  }
-  return since(first);
+  if (in_order) return;
+  std::vector<std::int64_t> order(count);
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  const auto time_of = [&](std::int64_t i) { return events.time[static_cast<std::size_t>(i)]; };
+  std::erase_if(order, [&](std::int64_t i) { return time_of(i) >= time; });
+  std::ranges::stable_sort(order, {}, time_of);
+  copies_.clear(columns);
+  copies_.append(columns_, order);
+  copies_.view(columns_);
 }
 
-UserEvents RequestHistories::add(const Dataset& from, std::int64_t user, std::int64_t time,
-                                 std::int64_t most) {
-  const UserEvents events = from.events_before_time(user, time);
-  std::vector<const MappedColumn*> columns;
-  for (const std::string& name : from.manifest().context) columns.push_back(&from.context(name));
-  const std::int64_t begin = std::ssize(item_);
-  std::int64_t skip = std::max<std::int64_t>(0, events.size() - most);
-  events.each([&](std::int64_t p) {
-    if (skip-- > 0) return;
-    item_.push_back(from.item()[p]);
-    time_.push_back(from.time()[p]);
-    action_.push_back(from.action()[static_cast<std::size_t>(p)]);
-    for (std::size_t c = 0; c < context_.size(); ++c)
-      context_[c].push_back(c < columns.size() ? (*columns[c])[p] : 0);
-  });
-  return since(begin);
+void CountedEvents::read(const Dataset& from, std::int64_t user, std::int64_t time, std::int64_t most,
+                         std::size_t columns) {
+  copies_.clear(columns);
+  copies_.append(from, from.events_before_time(user, time), most);
+  copies_.view(columns_);
 }
 
-void RequestHistories::show() {
-  EventColumns events{.item = item_, .time = time_, .action = action_, .context = {}};
-  events.context.assign(context_.begin(), context_.end());
-  dataset_.show(events);
+UserEvents EventMemory::add(const EventColumns& events, std::int64_t begin) {
+  const auto first = static_cast<std::int64_t>(events_.size());
+  events_.append(events, static_cast<std::size_t>(begin), events.item.size());
+  return PositionRange{first, static_cast<std::int64_t>(events_.size())};
+}
+
+void EventMemory::show() {
+  events_.view(columns_);
+  dataset_.show(columns_);
 }
 
 }  // namespace hstu

@@ -1,37 +1,51 @@
-// The histories of a batch of requests as a dataset in memory.
+// The events of requests: those that count, and those of a batch as a dataset in memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "hstu/batching/event_lists.h"
 #include "hstu/dataset/dataset.h"
 #include "hstu/score/request.h"
 
 namespace hstu {
 
-class RequestHistories {
+// The events of a request that are before its time, oldest first; of equal times in the order of their rows.
+class CountedEvents {
+ public:
+  // `columns`: context columns. Lists that are in the order of time are read in place: they must outlive it.
+  void read(const RequestEvents& events, std::int64_t time, std::size_t columns);
+  // The last `most` events of `from` that are before `time`.
+  void read(const Dataset& from, std::int64_t user, std::int64_t time, std::int64_t most,
+            std::size_t columns);
+
+  // Valid until the next call of read(). A context column that the request does not have is empty.
+  const EventColumns& columns() const { return columns_; }
+  std::int64_t size() const { return std::ssize(columns_.item); }
+
+ private:
+  EventColumns columns_;
+  EventLists copies_;
+};
+
+// A dataset in memory that has the events of a batch.
+class EventMemory {
  public:
   // `schema`: of the model, which must outlive it.
-  explicit RequestHistories(const Dataset& schema)
-      : context_(schema.manifest().context.size()), dataset_(Dataset::in_memory(schema)) {}
+  explicit EventMemory(const Dataset& schema) : dataset_(Dataset::in_memory(schema)) { clear(); }
 
   // The dataset of the batch; another one for the next batch, at the same address.
   const Dataset& dataset() const { return dataset_; }
 
-  void clear();
-  // Appends the events of a request that are before `time`, in the order of time.
-  UserEvents add(const RequestEvents& events, std::int64_t time);
-  // The last `most` events of `from` that are before `time`.
-  UserEvents add(const Dataset& from, std::int64_t user, std::int64_t time, std::int64_t most);
+  void clear() { events_.clear(dataset_.manifest().context.size()); }
+  // Appends `events` from `begin` on.
+  UserEvents add(const EventColumns& events, std::int64_t begin);
   // Shows what was added since clear() in the dataset.
   void show();
 
  private:
-  UserEvents since(std::int64_t begin) const { return PositionRange{begin, std::ssize(item_)}; }
-
-  std::vector<std::int64_t> item_, time_;
-  std::vector<std::uint8_t> action_;
-  std::vector<std::vector<std::int64_t>> context_;
+  EventLists events_;
+  EventColumns columns_;
   Dataset dataset_;
 };
 

@@ -30,11 +30,19 @@ void RequestQueue::replace(Model model) {
 }
 
 void RequestQueue::submit(const Model& model, ScoreRequest request, Done done) {
+  try {
+    model->check(request);
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    ++counts_.requests, ++counts_.failed;
+    throw;
+  }
   {
     const std::scoped_lock lock(mutex_);
     if (options_.waiting > 0 && std::ssize(waiting_) >= options_.waiting)
       throw QueueIsFull(fmt::format("{} requests are waiting: try again later", waiting_.size()));
     waiting_.push_back({model, std::move(request), std::move(done), Clock::now()});
+    waiting_count_ = std::ssize(waiting_);
   }
   changed_.notify_one();
 }
@@ -88,56 +96,71 @@ bool RequestQueue::take(std::vector<Waiting>& batch) {
     batch.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+  waiting_count_ = std::ssize(waiting_);
   return true;
 }
 
-// Returns how many requests failed.
-std::int64_t RequestQueue::compute(std::vector<Waiting>& batch) {
-  std::vector<Waiting*> good;
+// False: the batch that the device was given is computed before the next one is full.
+bool RequestQueue::is_full_before(const Given& given) const {
+  while (!given.begun.is_computed())
+    if (waiting_count_.load(std::memory_order_relaxed) >= options_.most) return true;
+  return false;
+}
+
+// Answers none of a batch, for the exception that is handled.
+void RequestQueue::refuse(Given& given) {
+  for (const Waiting& waiting : given.batch) waiting.done({}, std::current_exception());
+  given.is_refused = true;
+  const std::scoped_lock lock(mutex_);
+  counts_.failed += std::ssize(given.batch);
+}
+
+void RequestQueue::begin(Given& given) {
   std::vector<const ScoreRequest*> requests;
-  std::int64_t failed = 0;
-  const auto refuse = [&](const Waiting& waiting) {
-    ++failed;
-    waiting.done({}, std::current_exception());
-  };
-  RequestScorer& model = *batch.front().model;
-  for (Waiting& waiting : batch) {
-    try {
-      model.check(waiting.request);
-      good.push_back(&waiting);
-      requests.push_back(&waiting.request);
-    } catch (...) {
-      refuse(waiting);
-    }
-  }
-  if (good.empty()) return failed;
-  std::vector<ScoreAnswer> answers;
+  requests.reserve(given.batch.size());
+  for (const Waiting& waiting : given.batch) requests.push_back(&waiting.request);
   try {
-    answers = model.answer(requests);
+    given.begun = given.batch.front().model->begin(requests);
   } catch (...) {
-    for (const Waiting* const waiting : good) refuse(*waiting);
-    return failed;
+    refuse(given);
   }
-  for (std::size_t i = 0; i < good.size(); ++i) good[i]->done(std::move(answers[i]), nullptr);
-  return failed;
+}
+
+void RequestQueue::finish(Given& given) {
+  RequestScorer& model = *given.batch.front().model;
+  if (!given.is_refused) {
+    std::vector<ScoreAnswer> answers;
+    try {
+      answers = model.finish(std::move(given.begun));
+    } catch (...) {
+      refuse(given);
+    }
+    for (std::size_t i = 0; i < answers.size(); ++i) given.batch[i].done(std::move(answers[i]), nullptr);
+  }
+  const std::int64_t requests = std::ssize(given.batch);
+  const HistoryCache* const cache = model.cache();
+  const HistoryCacheCounts cached = cache == nullptr ? HistoryCacheCounts() : cache->counts();
+  given = {};  // and with it the model, if another one has replaced it
+  const Clock::time_point now = Clock::now();
+  const std::scoped_lock lock(mutex_);
+  counts_.requests += requests;
+  ++counts_.batches;
+  counts_.busy_seconds += seconds_between(std::exchange(busy_since_, now), now);
+  counts_.cache = cached;
 }
 
 void RequestQueue::work(int threads) {
   if (threads > 0) set_threads(threads);
-  std::vector<Waiting> batch;
-  while (take(batch)) {
-    const Clock::time_point start = Clock::now();
-    const std::int64_t failed = compute(batch);
-    const std::int64_t requests = std::ssize(batch);
-    const HistoryCache* const cache = batch.front().model->cache();
-    const HistoryCacheCounts cached = cache == nullptr ? HistoryCacheCounts() : cache->counts();
-    batch.clear();  // and with it the model, if another one has replaced it
-    const std::scoped_lock lock(mutex_);
-    counts_.requests += requests;
-    counts_.failed += failed;
-    ++counts_.batches;
-    counts_.busy_seconds += seconds_since(start);
-    counts_.cache = cached;
+  Given given, next;
+  while (true) {
+    const bool is_given = !given.batch.empty();
+    if (!is_given || is_full_before(given)) {
+      if (!take(next.batch)) break;
+      if (!is_given) busy_since_ = Clock::now();
+      begin(next);
+    }
+    if (is_given) finish(given);
+    std::swap(given, next);
   }
 }
 

@@ -1,7 +1,9 @@
 // Requests of many threads in batches for one model: a thread of its own computes, one batch after the other.
-// Between batches the model may be replaced.
+// While a GPU computes a batch, the thread makes the next one if it is full: waiting would not make it
+// larger. Between batches the model may be replaced.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -40,7 +42,7 @@ class RequestQueue {
  public:
   // A model that answers; shared, so that an answer is made by the model that the request was read for.
   using Model = std::shared_ptr<RequestScorer>;
-  // `failure`: null, or why there is no answer; UsageError: the request is wrong.
+  // `failure`: null, or why there is no answer.
   using Done = std::function<void(ScoreAnswer answer, std::exception_ptr failure)>;
 
   RequestQueue(Model model, const RequestQueueOptions& options);
@@ -53,8 +55,9 @@ class RequestQueue {
   Model model() const;
   void replace(Model model);
 
-  // Calls done, which must not throw, from the thread that computes. Throws QueueIsFull. `model`: one that
-  // model() returned; it computes the answer.
+  // Checks the request here, on the caller's thread: UsageError if it is wrong. Calls done, which must not
+  // throw, from the thread that computes. Throws QueueIsFull. `model`: one that model() returned; it computes
+  // the answer.
   void submit(const Model& model, ScoreRequest request, Done done);
   // Waits for the answers, in the order of the requests. Throws the first failure.
   std::vector<ScoreAnswer> answer(std::vector<ScoreRequest> requests);
@@ -68,18 +71,28 @@ class RequestQueue {
     Done done;
     Clock::time_point since;
   };
+  struct Given {  // a batch that the device has been given
+    std::vector<Waiting> batch;
+    RequestScorer::Begun begun;
+    bool is_refused = false;
+  };
   void work(int threads);
   bool take(std::vector<Waiting>& batch);
-  std::int64_t compute(std::vector<Waiting>& batch);
+  bool is_full_before(const Given& given) const;
+  void begin(Given& given);
+  void finish(Given& given);
+  void refuse(Given& given);
 
   RequestQueueOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Model model_;
   std::deque<Waiting> waiting_;
+  std::atomic<std::int64_t> waiting_count_ = 0;
   bool ends_ = false;
   QueueCounts counts_;
-  std::thread thread_;  // last: it uses the others
+  Clock::time_point busy_since_;  // of the thread
+  std::thread thread_;            // last: it uses the others
 };
 
 }  // namespace hstu

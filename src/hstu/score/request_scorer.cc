@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/threads.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/options/make_task.h"
 #include "hstu/run/other_data.h"
 #include "hstu/score/model_folder.h"
 #include "hstu/score/needed_columns.h"
-#include "hstu/score/scoring_batches.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {
@@ -24,15 +26,33 @@ std::string version_of(const Checkpoint& checkpoint) {
   return fmt::format("{}-{}", checkpoint.step(), hash.substr(0, 16));
 }
 
-// Differences of two times must have 64 bits.
-void check_time(const char* what, std::int64_t time) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  if (time < -kMost || time > kMost) fail_usage("{}: {} is no time in seconds", what, time);
+// The first of the values for which is_bad(); null if there is none. Histories are long and almost always
+// good: without an exit inside the first loop, many values are examined at once.
+template <typename T, typename IsBad>
+const T* first_bad(std::span<const T> values, const IsBad& is_bad) {
+  T bad = 0;
+  for (const T value : values) bad = static_cast<T>(bad | (is_bad(value) ? 1 : 0));
+  return bad == 0 ? nullptr : &*std::ranges::find_if(values, is_bad);
 }
 
-void check_ids(const char* what, const std::vector<std::int64_t>& ids) {
-  for (const std::int64_t id : ids)
-    if (id < 0) fail_usage("{}: expected an id of at least 0, found {}", what, id);
+// Differences of two times must have 64 bits.
+void check_times(const char* what, std::span<const std::int64_t> times) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  if (const auto* const bad = first_bad(times, [](std::int64_t t) { return t < -kMost || t > kMost; }))
+    fail_usage("{}: {} is no time in seconds", what, *bad);
+}
+
+void check_ids(const char* what, std::span<const std::int64_t> ids) {
+  if (const auto* const bad = first_bad(ids, [](std::int64_t id) { return id < 0; }))
+    fail_usage("{}: expected an id of at least 0, found {}", what, *bad);
+}
+
+// Ascending.
+std::vector<std::int64_t> distinct(std::span<const std::int64_t> ids) {
+  std::vector<std::int64_t> all(ids.begin(), ids.end());
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
 }
 
 }  // namespace
@@ -48,8 +68,7 @@ RequestScorer::RequestScorer(const RequestScorerOptions& options) {
   schema_ = std::make_unique<Dataset>(options.data.empty() ? run_.data.path : options.data);
   check_readable(model.checkpoint, run_.data.path, *schema_);
   if (model.has_events || !options.data.empty()) data_ = schema_.get();
-  histories_ = std::make_unique<RequestHistories>(*schema_);
-  unseen_ = std::make_unique<UnseenItems>(histories_->dataset(), std::vector<std::string>());
+  memory_ = std::make_unique<EventMemory>(*schema_);
   const Manifest& manifest = schema_->manifest();
   form_ = std::make_unique<RequestForm>(*schema_, context_of_requests(run_, manifest),
                                         context_of_events(run_, manifest));
@@ -57,13 +76,14 @@ RequestScorer::RequestScorer(const RequestScorerOptions& options) {
   Task task = make_task(run_, facts_of(*schema_));
   scan_limit_ = task.evaluation.scan_limit;
   batch_size_ = options.batch_size > 0 ? options.batch_size : evaluation_batch_size(run_);
-  const Dataset& memory = histories_->dataset();
+  const Dataset& memory = memory_->dataset();
   if (task.objective->retrieval() != nullptr || task.objective->lists() != nullptr) {
     retriever_ = std::make_unique<Retriever>(run_, model.checkpoint, memory, *schema_, std::move(task));
   } else {
     if (!task.no_requests.empty()) fail_usage("{}", task.no_requests);
     scorer_ = std::make_unique<Scorer>(run_, model.checkpoint, memory, std::move(task));
   }
+  pass().read_requests(*memory_);
   if (options.cache_bytes > 0) pass().keep_histories({options.cache_bytes, options.cache_behind});
 }
 
@@ -92,7 +112,7 @@ void RequestScorer::check(const ScoreRequest& r) const {
   if (retriever_ && !r.items.empty())
     fail_usage("items: this model finds items of its whole catalogue: leave them out");
   if (scorer_ && !r.time) fail_usage("time: expected the time of the request");
-  if (r.time) check_time("time", *r.time);
+  if (r.time) check_times("time", std::span(&*r.time, 1));
   if (scorer_ && r.task >= scorer_->tasks().size())
     fail_usage("task: expected a number below {}, found {}", scorer_->tasks().size(), r.task);
   const std::size_t columns = form_->columns();
@@ -112,11 +132,11 @@ void RequestScorer::check(const ScoreRequest& r) const {
     fail_usage("events: {} items, {} times and {} actions are not of the same events", count,
                events.time.size(), events.action.size());
   check_ids("events: item", events.item);
-  for (const std::int64_t time : events.time) check_time("events: time", time);
+  check_times("events: time", events.time);
   const std::uint8_t known = form_->known_bits();
-  for (const std::uint8_t action : events.action)
-    if ((action & ~known) != 0)
-      fail_usage("events: action: expected a sum of bits of {}, found {}", known, action);
+  const auto is_unknown = [&](std::uint8_t action) { return (action & ~known) != 0; };
+  if (const auto* const bad = first_bad(std::span(events.action), is_unknown))
+    fail_usage("events: action: expected a sum of bits of {}, found {}", known, *bad);
   if (!events.context.empty() && events.context.size() != columns)
     fail_usage("events: expected {} context columns, found {}", columns, events.context.size());
   for (std::size_t c = 0; c < columns; ++c) {
@@ -127,55 +147,74 @@ void RequestScorer::check(const ScoreRequest& r) const {
   }
 }
 
-std::vector<ScoreAnswer> RequestScorer::answer(std::span<const ScoreRequest* const> requests) {
-  std::vector<ScoreAnswer> answers(requests.size());
-  std::vector<Open> open = gather(requests, answers);
-  scorer_ ? rank(open) : retrieve(open);
-  return answers;
+RequestScorer::Begun RequestScorer::begin(std::span<const ScoreRequest* const> requests) {
+  Begun begun;
+  begun.answers_.resize(requests.size());
+  begun.open_ = gather(requests, begun.answers_);
+  if (scorer_)
+    begun.batches_ = begin_ranking(begun.open_);
+  else
+    retrieve(begun.open_);
+  return begun;
+}
+
+std::vector<ScoreAnswer> RequestScorer::finish(Begun begun) {
+  if (begun.batches_ != nullptr) {
+    begun.batches_->flush();
+    choose_top(begun.open_);
+  }
+  return std::move(begun.answers_);
 }
 
 std::vector<RequestScorer::Open> RequestScorer::gather(std::span<const ScoreRequest* const> requests,
                                                        std::vector<ScoreAnswer>& answers) {
-  std::vector<Open> open;
-  histories_->clear();
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const ScoreRequest& request = *requests[i];
-    const std::int64_t time = request.time.value_or(kEnd);
-    const UserEvents events = request.events ? histories_->add(*request.events, time)
-                                             : histories_->add(*data_, request.user, time,
-                                                               request.exclude_seen ? kEnd : scan_limit_);
-    answers[i].has_history = !events.empty();
-    open.push_back({.request = &request, .answer = &answers[i], .events = events, .time = time});
-  }
-  histories_->show();
-  for (Open& o : open)
-    if (!o.request->time && !o.events.empty()) o.time = histories_->dataset().time()[o.events.latest()];
+  if (counted_.size() < requests.size()) counted_.resize(requests.size());
+  std::vector<Open> open(requests.size());
+  parallel_blocks(std::ssize(requests), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      const ScoreRequest& request = *requests[i];
+      std::int64_t time = request.time.value_or(kEnd);
+      CountedEvents& counted = counted_[i];
+      if (request.events)
+        counted.read(*request.events, time, form_->columns());
+      else
+        counted.read(*data_, request.user, time, request.exclude_seen ? kEnd : scan_limit_, form_->columns());
+      const EventColumns& events = counted.columns();
+      answers[i].has_history = !events.time.empty();
+      if (!request.time && !events.time.empty()) time = events.time.back();
+      open[i] = {.request = &request, .answer = &answers[i], .events = &events, .time = time};
+    }
+  });
   return open;
 }
 
-void RequestScorer::rank(std::vector<Open>& open) {
-  ScoringBatches batches(*scorer_, run_, batch_size_);
+std::unique_ptr<ScoringBatches> RequestScorer::begin_ranking(std::vector<Open>& open) {
+  auto batches = std::make_unique<ScoringBatches>(*scorer_, run_, batch_size_);
   for (Open& o : open) {
     const ScoreRequest& request = *o.request;
     std::span<const std::int64_t> items = request.items;
     if (request.asked == Asked::top) {
       o.left = request.items.empty() ? scorer_->trained_items() : request.items;
       if (request.exclude_seen) {
-        std::vector<std::int64_t> others;
-        for (const std::size_t i : unseen_->others(o.left, o.events)) others.push_back(o.left[i]);
-        o.left = std::move(others);
+        const std::vector<std::int64_t> seen = distinct(o.events->item);
+        std::erase_if(o.left, [&](std::int64_t item) { return std::ranges::binary_search(seen, item); });
       }
       items = o.left;
     }
-    batches.add({.name = &o - open.data() + 1,
-                 .is_anchor = false,
-                 .user = request.user,
-                 .time = o.time,
-                 .before = o.events,
-                 .context = request.context.empty() ? no_context_ : request.context},
-                items, o.answer->scores);
+    batches->add({.name = &o - open.data() + 1,
+                  .is_anchor = false,
+                  .user = request.user,
+                  .time = o.time,
+                  .before = o.before(),
+                  .events = o.events,
+                  .context = request.context.empty() ? no_context_ : request.context},
+                 items, o.answer->scores);
   }
-  batches.flush();
+  batches->begin();
+  return batches;
+}
+
+void RequestScorer::choose_top(const std::vector<Open>& open) const {
   const std::size_t tasks = scorer_->tasks().size();
   for (const Open& o : open) {
     if (o.request->asked != Asked::top) continue;
@@ -196,7 +235,10 @@ void RequestScorer::retrieve(std::vector<Open>& open) {
     const std::size_t end = std::min(open.size(), begin + static_cast<std::size_t>(batch_size_));
     std::vector<Retriever::User> users;
     for (std::size_t i = begin; i < end; ++i)
-      users.push_back({.user = open[i].request->user, .time = open[i].time, .before = open[i].events});
+      users.push_back({.user = open[i].request->user,
+                       .time = open[i].time,
+                       .before = open[i].before(),
+                       .events = open[i].events});
     const Retriever::Vectors found = retriever_->vectors(users);
     if (found.user.empty()) continue;
     const std::ptrdiff_t width = std::ssize(found.values) / std::ssize(found.user);
@@ -221,7 +263,7 @@ void RequestScorer::find(std::span<const Open* const> asked, std::span<const flo
   std::int64_t top = 0;
   for (const Open* const o : asked) {
     if (o->request->exclude_seen) {
-      const std::vector<std::int64_t>& seen = unseen_->seen(o->events);
+      const std::vector<std::int64_t> seen = distinct(o->events->item);
       queries.excluded.insert(queries.excluded.end(), seen.begin(), seen.end());
     }
     queries.excluded_offsets.push_back(std::ssize(queries.excluded));

@@ -13,7 +13,7 @@
 #include "hstu/score/request_form.h"
 #include "hstu/score/retriever.h"
 #include "hstu/score/scorer.h"
-#include "hstu/score/seen_items.h"
+#include "hstu/score/scoring_batches.h"
 
 namespace hstu {
 
@@ -45,30 +45,52 @@ class RequestScorer {
 
   // UsageError with what is wrong with a request.
   void check(const ScoreRequest& request) const;
-  // Of requests that check() accepts. From one thread at a time.
-  std::vector<ScoreAnswer> answer(std::span<const ScoreRequest* const> requests);
 
  private:
-  // A request and its user's events in the dataset in memory.
+  // A request and its user's events.
   struct Open {
     const ScoreRequest* request;
     ScoreAnswer* answer;
-    UserEvents events;
+    const EventColumns* events;  // until the device has been given everything
     std::int64_t time = 0;
+    UserEvents before() const { return PositionRange{0, std::ssize(events->item)}; }
     std::vector<std::int64_t> left = {};  // of top: the items that are scored
   };
 
+ public:
+  // Requests whose answers the device computes.
+  class Begun {
+   public:
+    // Whether finish() need not wait.
+    bool is_computed() const { return batches_ == nullptr || batches_->is_computed(); }
+
+   private:
+    friend class RequestScorer;
+    std::vector<ScoreAnswer> answers_;
+    std::vector<Open> open_;
+    std::unique_ptr<ScoringBatches> batches_;  // null: everything is computed
+  };
+  // Of requests that check() accepts, which must stay until finish(). From one thread at a time; finish() in
+  // the order of begin(). A model that ranks on a GPU returns before it has computed the scores.
+  Begun begin(std::span<const ScoreRequest* const> requests);
+  std::vector<ScoreAnswer> finish(Begun begun);
+  std::vector<ScoreAnswer> answer(std::span<const ScoreRequest* const> requests) {
+    return finish(begin(requests));
+  }
+
+ private:
   std::vector<Open> gather(std::span<const ScoreRequest* const> requests, std::vector<ScoreAnswer>& answers);
-  void rank(std::vector<Open>& open);
+  std::unique_ptr<ScoringBatches> begin_ranking(std::vector<Open>& open);
+  void choose_top(const std::vector<Open>& open) const;
   void retrieve(std::vector<Open>& open);
   void find(std::span<const Open* const> asked, std::span<const float> vectors);
 
   RunOptions run_;
   std::unique_ptr<Dataset> schema_;
   std::unique_ptr<RequestForm> form_;
-  const Dataset* data_ = nullptr;  // schema_, if it has the users' events
-  std::unique_ptr<RequestHistories> histories_;
-  std::unique_ptr<UnseenItems> unseen_;
+  const Dataset* data_ = nullptr;        // schema_, if it has the users' events
+  std::vector<CountedEvents> counted_;   // of the requests that are answered
+  std::unique_ptr<EventMemory> memory_;  // of a pass
   std::int64_t scan_limit_ = 0, batch_size_ = 0;
   std::vector<std::int64_t> no_context_;
   std::string version_;

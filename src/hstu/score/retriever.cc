@@ -54,11 +54,15 @@ Retriever::Retriever(const RunOptions& options, const Checkpoint& checkpoint, co
   blocks_.emplace(catalogue_, kept_by_server(catalogue_));
 }
 
-std::vector<std::int64_t> Retriever::contexts_of(const UserEvents& events) const {
+std::vector<std::int64_t> Retriever::contexts_of(const User& user) const {
   std::vector<std::int64_t> values(needed_.size(), 0);
-  if (events.empty()) return values;
-  for (std::size_t c = 0; c < values.size(); ++c)
-    if (needed_[c]) values[c] = dataset_.context(dataset_.manifest().context[c])[events.latest()];
+  if (user.before.empty()) return values;
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    if (!needed_[c]) continue;
+    values[c] = user.events != nullptr
+                    ? user.events->context[c].back()
+                    : dataset_.context(dataset_.manifest().context[c])[user.before.latest()];
+  }
   return values;
 }
 
@@ -66,7 +70,7 @@ Retriever::Vectors Retriever::vectors(std::span<const User> users) {
   std::vector<Candidate> candidates;
   candidates.reserve(users.size());
   std::vector<std::vector<std::int64_t>> contexts;
-  for (const User& user : users) contexts.push_back(contexts_of(user.before));
+  for (const User& user : users) contexts.push_back(contexts_of(user));
   for (const User& user : users)
     candidates.push_back({.name = std::ssize(candidates),
                           .is_anchor = false,
@@ -74,6 +78,7 @@ Retriever::Vectors Retriever::vectors(std::span<const User> users) {
                           .item = items_.front(),  // any: what is asked for is not read
                           .time = user.time,
                           .before = user.before,
+                          .events = user.events,
                           .context = contexts[candidates.size()]});
   const Tensor outputs = pass_.outputs(candidates);
   const auto sample = pass_.batch().values<std::int32_t>(retrieval::kTargetSample);

@@ -24,6 +24,7 @@ class Retriever {
   struct User {
     std::int64_t user = 0, time = 0;  // original id; seconds
     UserEvents before;
+    const EventColumns* events = nullptr;  // as Candidate::events
   };
   // Vectors of those of `users` that have a history, all in one batch.
   struct Vectors {
@@ -46,7 +47,7 @@ class Retriever {
 
  private:
   // The values of the dataset's context columns, of the user's latest event; 0 where the model reads none.
-  std::vector<std::int64_t> contexts_of(const UserEvents& events) const;
+  std::vector<std::int64_t> contexts_of(const User& user) const;
 
   const Dataset& dataset_;
   std::vector<bool> needed_;  // by context column

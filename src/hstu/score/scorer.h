@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "hstu/device/stream.h"
+#include "hstu/objective/ranking_objective.h"
 #include "hstu/score/forward_pass.h"
 
 namespace hstu {
@@ -16,8 +19,16 @@ class Scorer {
   Scorer(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset, Task task,
          bool row_stable = false);
 
-  // (items, tasks) probabilities of each candidate's item and its others, row by row; all in one batch.
-  std::vector<float> score(std::span<const Candidate> candidates);
+  // Scores that the device computes while the host does other work.
+  struct Begun {
+    Tensor logits;  // in host memory, when `computed` is reached
+    Event computed;
+    Examples examples;
+  };
+  // Of each candidate's item and its others; all in one batch.
+  Begun begin(std::span<const Candidate> candidates);
+  // (items, tasks) probabilities, row by row. Waits for them.
+  std::vector<float> finish(const Begun& begun);
   // Whether the items of a request may share its history (Candidate::others).
   bool shares_histories() const {
     return pass_.learner().model->shares_histories() && pass_.samples().shares_contexts();
@@ -40,6 +51,7 @@ class Scorer {
 
  private:
   ForwardPass pass_;
+  std::pmr::unsynchronized_pool_resource downloads_;  // of page-locked memory
   std::vector<std::string> tasks_;
   BadIds bad_ids_;
   std::vector<std::int64_t> trained_items_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "hstu/options/options.h"
 
@@ -21,7 +22,7 @@ void ScoringBatches::add(Candidate request, std::span<const std::int64_t> items,
     request.others = items.subspan(1, count - 1);
     items = items.subspan(count);
     const std::int64_t tokens = scorer_.most_tokens(request);
-    if (std::ssize(batch_) == batch_size_ || tokens_ + tokens > batch_tokens_) flush();
+    if (std::ssize(batch_) == batch_size_ || tokens_ + tokens > batch_tokens_) begin();
     batch_.push_back(request);
     scores_.push_back(&scores);
     tokens_ += tokens;
@@ -35,18 +36,34 @@ std::size_t ScoringBatches::most_items(const Candidate& candidate) const {
   return static_cast<std::size_t>(1 + left / scorer_.tokens_of_item());
 }
 
-void ScoringBatches::flush() {
+// The scores of the batch before are read while the device computes this one.
+void ScoringBatches::begin() {
   if (batch_.empty()) return;
-  const std::vector<float> scores = scorer_.score(batch_);
-  auto from = scores.begin();
-  for (std::size_t b = 0; b < batch_.size(); ++b) {
-    const auto count = static_cast<std::ptrdiff_t>((1 + batch_[b].others.size()) * scorer_.tasks().size());
-    scores_[b]->insert(scores_[b]->end(), from, from + count);
-    from += count;
-  }
+  Given given{.scores = scorer_.begin(batch_), .counts = {}, .to = std::move(scores_)};
+  for (const Candidate& candidate : batch_)
+    given.counts.push_back((1 + candidate.others.size()) * scorer_.tasks().size());
+  given_.push_back(std::move(given));
   batch_.clear();
   scores_.clear();
   tokens_ = 0;
+  if (given_.size() > 1) finish_first();
+}
+
+void ScoringBatches::finish_first() {
+  const Given given = std::move(given_.front());
+  given_.pop_front();
+  const std::vector<float> scores = scorer_.finish(given.scores);
+  auto from = scores.begin();
+  for (std::size_t b = 0; b < given.to.size(); ++b) {
+    const auto count = static_cast<std::ptrdiff_t>(given.counts[b]);
+    given.to[b]->insert(given.to[b]->end(), from, from + count);
+    from += count;
+  }
+}
+
+void ScoringBatches::flush() {
+  begin();
+  while (!given_.empty()) finish_first();
 }
 
 std::vector<std::size_t> order_of(std::span<const float> scores, std::size_t tasks, std::size_t task,
