@@ -38,6 +38,9 @@ void add_score_bench_command(CLI::App& bench) {
   command->add_option("--rounds", o.rounds, "timed requests of each row")
       ->check(positive)
       ->capture_default_str();
+  command->add_option("--clients", o.clients, "threads that ask at the same time, of --users each; 0: none")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
   command->add_flag("--operations", o.operations, "times of the operations on the device too");
   command->add_option("--threads", words->threads, "that compute; 0: all cores")
       ->check(CLI::Range(0, kMostThreads));
