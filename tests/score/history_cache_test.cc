@@ -199,6 +199,33 @@ TEST_F(SmallCache, AnswersManyThreadsAsOne) {
   EXPECT_GT(queue.counts().cache.known_events, 0);
 }
 
+TEST_F(SmallCache, AnswersAListInOneBatch) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  RequestQueue queue(open(), {.most = 20});
+  ChangingHistories histories(2);
+  const std::size_t columns = queue.model()->form().columns();
+  for (std::int64_t batch = 1; batch <= 5; ++batch) {
+    queue.answer(histories.several(20, true, columns));
+    EXPECT_EQ(queue.counts().batches, batch);
+    EXPECT_EQ(queue.counts().requests, 20 * batch);
+  }
+}
+
+TEST_F(SmallCache, RefusesWhatIsWrongOrTooMuchOfAList) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  RequestQueue queue(open(), {.waiting = 3});
+  ChangingHistories histories(2);
+  std::vector<ScoreRequest> requests = histories.several(3, true, queue.model()->form().columns());
+  EXPECT_EQ(queue.answer(requests).size(), 3);
+  requests[1].items = {-1};
+  requests[2].items.clear();
+  EXPECT_THROW(queue.answer(requests), UsageError);
+  EXPECT_THROW(queue.answer(histories.several(4, true, queue.model()->form().columns())), QueueIsFull);
+  EXPECT_GE(queue.counts().failed, 1);
+}
+
 // Requests of changing histories to a scorer on a GPU with a cache beside one without it, and the CPU form.
 class CachedHistoriesOnGpu : public Score {
  protected:

@@ -29,20 +29,30 @@ void RequestQueue::replace(Model model) {
   model_.swap(model);
 }
 
-void RequestQueue::submit(const Model& model, ScoreRequest request, Done done) {
+void RequestQueue::check(const RequestScorer& model, const ScoreRequest& request) {
   try {
-    model->check(request);
+    model.check(request);
   } catch (...) {
     const std::scoped_lock lock(mutex_);
     ++counts_.requests, ++counts_.failed;
     throw;
   }
+}
+
+// Under the lock.
+void RequestQueue::push(Waiting& waiting) {
+  if (options_.waiting > 0 && std::ssize(waiting_) >= options_.waiting)
+    throw QueueIsFull(fmt::format("{} requests are waiting: try again later", waiting_.size()));
+  waiting_.push_back(std::move(waiting));
+  waiting_count_ = std::ssize(waiting_);
+}
+
+void RequestQueue::submit(const Model& model, ScoreRequest request, Done done) {
+  check(*model, request);
+  Waiting waiting{model, std::move(request), std::move(done), Clock::now()};
   {
     const std::scoped_lock lock(mutex_);
-    if (options_.waiting > 0 && std::ssize(waiting_) >= options_.waiting)
-      throw QueueIsFull(fmt::format("{} requests are waiting: try again later", waiting_.size()));
-    waiting_.push_back({model, std::move(request), std::move(done), Clock::now()});
-    waiting_count_ = std::ssize(waiting_);
+    push(waiting);
   }
   changed_.notify_one();
 }
@@ -54,6 +64,7 @@ std::vector<ScoreAnswer> RequestQueue::answer(std::vector<ScoreRequest> requests
   std::vector<ScoreAnswer> answers(requests.size());
   std::vector<std::exception_ptr> failures(requests.size());
   const Model current = model();
+  std::vector<Waiting> right;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto done = [&, i](ScoreAnswer answer, const std::exception_ptr& failure) {
       const std::scoped_lock lock(mutex);
@@ -61,11 +72,20 @@ std::vector<ScoreAnswer> RequestQueue::answer(std::vector<ScoreRequest> requests
       if (--left == 0) all.notify_one();  // under the lock: the waiting function ends after it
     };
     try {
-      submit(current, std::move(requests[i]), done);
+      check(*current, requests[i]);
+      right.push_back({current, std::move(requests[i]), done, Clock::now()});
     } catch (...) {
       done({}, std::current_exception());
     }
   }
+  std::size_t pushed = 0;
+  try {
+    const std::scoped_lock queue(mutex_);
+    for (; pushed < right.size(); ++pushed) push(right[pushed]);
+  } catch (...) {
+    for (; pushed < right.size(); ++pushed) right[pushed].done({}, std::current_exception());
+  }
+  changed_.notify_one();
   std::unique_lock lock(mutex);
   all.wait(lock, [&] { return left == 0; });
   for (const std::exception_ptr& failure : failures)
@@ -109,10 +129,12 @@ bool RequestQueue::is_full_before(const Given& given) const {
 
 // Answers none of a batch, for the exception that is handled.
 void RequestQueue::refuse(Given& given) {
-  for (const Waiting& waiting : given.batch) waiting.done({}, std::current_exception());
   given.is_refused = true;
-  const std::scoped_lock lock(mutex_);
-  counts_.failed += std::ssize(given.batch);
+  {
+    const std::scoped_lock lock(mutex_);
+    counts_.failed += std::ssize(given.batch);
+  }
+  for (const Waiting& waiting : given.batch) waiting.done({}, std::current_exception());
 }
 
 void RequestQueue::begin(Given& given) {
@@ -126,27 +148,26 @@ void RequestQueue::begin(Given& given) {
   }
 }
 
+// Who has an answer finds it counted.
 void RequestQueue::finish(Given& given) {
   RequestScorer& model = *given.batch.front().model;
-  if (!given.is_refused) {
-    std::vector<ScoreAnswer> answers;
-    try {
-      answers = model.finish(std::move(given.begun));
-    } catch (...) {
-      refuse(given);
-    }
-    for (std::size_t i = 0; i < answers.size(); ++i) given.batch[i].done(std::move(answers[i]), nullptr);
+  std::vector<ScoreAnswer> answers;
+  try {
+    if (!given.is_refused) answers = model.finish(std::move(given.begun));
+  } catch (...) {
+    refuse(given);
   }
-  const std::int64_t requests = std::ssize(given.batch);
-  const HistoryCache* const cache = model.cache();
-  const HistoryCacheCounts cached = cache == nullptr ? HistoryCacheCounts() : cache->counts();
+  {
+    const HistoryCache* const cache = model.cache();
+    const Clock::time_point now = Clock::now();
+    const std::scoped_lock lock(mutex_);
+    counts_.requests += std::ssize(given.batch);
+    ++counts_.batches;
+    counts_.busy_seconds += seconds_between(std::exchange(busy_since_, now), now);
+    counts_.cache = cache == nullptr ? HistoryCacheCounts() : cache->counts();
+  }
+  for (std::size_t i = 0; i < answers.size(); ++i) given.batch[i].done(std::move(answers[i]), nullptr);
   given = {};  // and with it the model, if another one has replaced it
-  const Clock::time_point now = Clock::now();
-  const std::scoped_lock lock(mutex_);
-  counts_.requests += requests;
-  ++counts_.batches;
-  counts_.busy_seconds += seconds_between(std::exchange(busy_since_, now), now);
-  counts_.cache = cached;
 }
 
 void RequestQueue::work(int threads) {

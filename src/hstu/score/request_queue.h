@@ -59,7 +59,8 @@ class RequestQueue {
   // throw, from the thread that computes. Throws QueueIsFull. `model`: one that model() returned; it computes
   // the answer.
   void submit(const Model& model, ScoreRequest request, Done done);
-  // Waits for the answers, in the order of the requests. Throws the first failure.
+  // Waits for the answers, in the order of the requests, which enter the queue together. Throws the first
+  // failure.
   std::vector<ScoreAnswer> answer(std::vector<ScoreRequest> requests);
 
   QueueCounts counts() const;
@@ -76,6 +77,8 @@ class RequestQueue {
     RequestScorer::Begun begun;
     bool is_refused = false;
   };
+  void check(const RequestScorer& model, const ScoreRequest& request);
+  void push(Waiting& waiting);
   void work(int threads);
   bool take(std::vector<Waiting>& batch);
   bool is_full_before(const Given& given) const;
