@@ -146,9 +146,14 @@ def export(run: Run | PathLike, output: PathLike, *, progress: Progress = say, *
     return Path(output)
 
 
-def publish(run: Run | PathLike, to: PathLike, *, progress: Progress = say, **options: Any) -> Path:
-    """`hstu publish`: an export of the newest checkpoint in the folder `to`; returns the folder of the export."""
-    call("publish", _path(run), progress=progress, to=to, **options)
+def publish(run: Run | PathLike, to: PathLike, *, progress: Progress = say, **options: Any) -> Path | str:
+    """`hstu publish`: an export of the newest checkpoint in the folder `to`, or s3://BUCKET/FOLDER.
+
+    Returns the folder of the export, or its URL.
+    """
+    said = call("publish", _path(run), progress=progress, to=to, **options)
+    if str(to).startswith("s3://"):
+        return str(json.loads(said)["published"])
     return (Path(to) / "current").resolve()
 
 

@@ -46,10 +46,12 @@ TEST(Listing, AnythingElseIsAnError) {
 }
 
 TEST(Listing, ErrorsOfAStoreHaveACode) {
-  EXPECT_EQ(parse_store_error("<Error><Code>NoSuchKey</Code><Message>It &lt;is&gt;</Message></Error>"),
-            "NoSuchKey: It <is>");
-  EXPECT_EQ(parse_store_error("<html>502</html>"), "");
-  EXPECT_EQ(parse_store_error("<Code>a"), "");
+  const StoreError error =
+      parse_store_error("<Error><Code>NoSuchKey</Code><Message>It &lt;is&gt;</Message></Error>");
+  EXPECT_EQ(error.code, "NoSuchKey");
+  EXPECT_EQ(error.message, "It <is>");
+  EXPECT_EQ(parse_store_error("<html>502</html>").code, "");
+  EXPECT_EQ(parse_store_error("<Error><Code>a").code, "");
 }
 
 }  // namespace

@@ -165,11 +165,11 @@ TEST_F(Publish, FollowsARunOfTheSameProcess) {
   }
   EXPECT_EQ(std::filesystem::read_symlink(folder_ / "to/current"), "step_00000004");
   const RunPublisher fails({.run = folder_ / "run", .to = folder_ / "run/config.toml"});  // warns alone
-  EXPECT_THAT(
-      message_of<UsageError>([&] { check_publication(folder_ / "run/config.toml", "checkpoint.publish"); }),
-      ::testing::HasSubstr("checkpoint.publish"));
-  EXPECT_THAT(message_of<UsageError>([&] { check_publication("s3://models/shop", "--to"); }),
-              ::testing::HasSubstr("--to s3://models/shop: exports are published to a folder"));
+  EXPECT_THAT(message_of<UsageError>(
+                  [&] { check_publication(folder_ / "run/config.toml", "checkpoint.publish", {}); }),
+              ::testing::HasSubstr("checkpoint.publish"));
+  EXPECT_THAT(message_of<UsageError>([&] { check_publication("s3:///shop", "--to", {}); }),
+              ::testing::HasSubstr("s3:///shop"));
 }
 
 }  // namespace

@@ -1,13 +1,22 @@
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "hstu/arguments/size.h"
+#include "hstu/arguments/store.h"
+#include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
+#include "hstu/checkpoint/checkpoint_folder.h"
 #include "hstu/cli/commands.h"
 #include "hstu/cli/stop_signals.h"
+#include "hstu/objects/object_url.h"
+#include "hstu/score/model_folder.h"
 #include "hstu/serve/load.h"
 #include "hstu/serve/serve.h"
+#include "hstu/serve/store_reader.h"
 
 namespace hstu {
 namespace {
@@ -22,11 +31,15 @@ constexpr const char* kServeHelp =
     "Examples:\n"
     "  hstu serve exported --port 8080\n"
     "  hstu serve exported --data dataset --history-cache 4GiB --watch published\n"
+    "  hstu serve s3://models/shop --watch s3://models/shop --beside served --s3-credentials keys\n"
     "  curl -d '{\"user\": 1, \"time\": 2592000, \"items\": [3, 5],\n"
     "            \"events\": {\"item\": [7], \"time\": [2591000], \"action\": [1]}}' localhost:8080/score";
 
 void add_model_options(CLI::App& command, ServeOptions& o) {
-  command.add_option("MODEL", o.model.model, "folder of an export, or of a run")->required();
+  command
+      .add_option("MODEL", o.model.model,
+                  "folder of an export or of a run, or s3://BUCKET/FOLDER of published exports")
+      ->required();
   command.add_option("--checkpoint", o.model.checkpoint,
                      "of a run: of this step, or best; default: the newest");
   command
@@ -46,8 +59,10 @@ void add_model_options(CLI::App& command, ServeOptions& o) {
       .add_option("--batch-size", o.model.batch_size, "samples of a pass; default: as the run's evaluations")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command
-      .add_option("--watch", o.watch,
-                  "folder of exports: go over to the one that its link \"current\" names, or to its newest")
+      .add_option(
+          "--watch", o.watch,
+          "folder of exports, or s3://BUCKET/FOLDER: go over to the one that its link \"current\" names, or "
+          "to its newest")
       ->type_name("DIR");
   command.add_option("--watch-seconds", o.watch_seconds, "between looks into it")
       ->check(CLI::Range(0.05, 86'400.0))
@@ -88,24 +103,67 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
       ->capture_default_str();
 }
 
+struct ServeWords {
+  ServeOptions options;
+  StoreOptions store;
+  Path beside;
+  int threads = 0;
+};
+
+// A server that is started again serves what it had while the store does not answer, if it looks again.
+void update_at_start(StoreReader& reader, const Path& current, bool looks_again) {
+  try {
+    reader.update();
+  } catch (const Error& error) {
+    if (!looks_again || !is_export(current)) throw;
+    print_note("warning: {}; what was downloaded before is served\n", error.what());
+  }
+}
+
+// Serves what a store publishes from the folder `beside`.
+void serve_words(ServeWords words) {
+  ServeOptions& options = words.options;
+  const std::string model = options.model.model, watch = options.watch;
+  const bool opens = is_object_url(model), watches = is_object_url(watch);
+  std::optional<StoreReader> reader;
+  std::optional<StoreFollower> follower;
+  if (opens || watches) {
+    if (words.beside.empty())
+      fail_usage("{}: name a folder for what is downloaded by --beside", opens ? model : watch);
+    if (opens && watches && model != watch)
+      fail_usage("--watch {}: expected {}, which is opened at first", watch, model);
+    reader.emplace(opens ? model : watch, words.store, words.beside);
+  }
+  if (opens) {
+    options.model.model = words.beside / kCurrentLink;
+    update_at_start(*reader, options.model.model, watches);
+  }
+  if (watches) {
+    follower.emplace(*reader, options.watch_seconds);
+    options.watch = words.beside;
+  }
+  serve(options, watch_stop_signals());
+}
+
 }  // namespace
 
 void add_serve_command(CLI::App& app) {
-  struct Words {
-    ServeOptions options;
-    int threads = 0;
-  };
-  auto words = std::make_shared<Words>();
+  auto words = std::make_shared<ServeWords>();
   CLI::App* const command = app.add_subcommand("serve", "Answer requests for scores over HTTP");
   add_model_options(*command, words->options);
   add_server_options(*command, words->options);
   command->add_option("--threads", words->threads, "that compute; 0: all cores")
       ->check(CLI::Range(0, kMostThreads));
+  command
+      ->add_option("--beside", words->beside,
+                   "of s3://: folder for what is downloaded, as hstu publish has it")
+      ->type_name("DIR");
+  add_store_options(*command, words->store);
   command->footer(kServeHelp);
   command->callback([words] {
     use_threads(words->threads);
     words->options.queue.threads = words->threads;
-    serve(words->options, watch_stop_signals());
+    serve_words(*words);
   });
 }
 

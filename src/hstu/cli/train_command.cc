@@ -21,6 +21,7 @@
 #include "hstu/experiment/device_choice.h"
 #include "hstu/mlperf/submission_facts.h"
 #include "hstu/mlperf/verdict_text.h"
+#include "hstu/objects/object_url.h"
 #include "hstu/plan/group_choice.h"
 #include "hstu/plan/table_tiers.h"
 #include "hstu/predict/run_publisher.h"
@@ -69,10 +70,13 @@ void settle_places(RunOptions& options, int ranks) {
 
 // Makes paths absolute, so that the run can be continued and evaluated from any folder.
 void settle_paths(RunOptions& options) {
-  for (Path* const path : {&options.data.path, &options.checkpoint.publish})
-    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
-  if (!options.checkpoint.publish.empty())
-    check_publication(options.checkpoint.publish, "checkpoint.publish");
+  Path& publish = options.checkpoint.publish;
+  for (Path* const path : {&options.data.path, &publish})
+    if (!path->empty() && !is_object_url(path->string()))
+      *path = std::filesystem::absolute(*path).lexically_normal();
+  if (!options.store.credentials.empty())
+    options.store.credentials = std::filesystem::absolute(options.store.credentials).lexically_normal();
+  if (!publish.empty()) check_publication(publish, "checkpoint.publish", options.store);
 }
 
 void check_folder(const Path& dataset) {
@@ -96,7 +100,8 @@ RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int 
   const RunOptions before = read_run_options(folder);
   if (options.seed == kRandomNumber) options.seed = before.seed;
   // An older run may hold a relative path, which must not look like a change.
-  if (options.data.path != before.data.path || options.checkpoint.publish != before.checkpoint.publish)
+  if (options.data.path != before.data.path || options.checkpoint.publish != before.checkpoint.publish ||
+      options.store.credentials != before.store.credentials)
     settle_paths(options);
   settle_device(options);
   settle_context(options, before.ranks.context, ranks);
@@ -140,7 +145,8 @@ TrainRequest resume_request(const TrainWords& words, int ranks) {
   request.allowed_changes.insert(
       request.allowed_changes.end(),
       {"training.max_steps", "training.epochs", "evaluation.target_auc", "evaluation.patience",
-       "checkpoint.final", "checkpoint.publish", "data.path"});
+       "checkpoint.final", "checkpoint.publish", "store.endpoint", "store.region", "store.credentials",
+       "store.profile", "store.part_bytes", "data.path"});
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
   request.options = resume_options(words, request.folder, ranks);
@@ -268,7 +274,7 @@ void train_once(const TrainWords& words, Communicator& comm, int ranks_here, con
   if (comm.rank() > 0) return follow(request, comm);
   std::optional<RunPublisher> publisher;
   if (const Path& to = request.options.checkpoint.publish; !to.empty())
-    publisher.emplace(PublishOptions{.run = request.folder.path, .to = to});
+    publisher.emplace(PublishOptions{.run = request.folder.path, .to = to, .store = request.options.store});
   const TrainResult result = train(request, comm);
   publisher.reset();
   print_result(result);

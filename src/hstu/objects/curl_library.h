@@ -14,22 +14,30 @@ enum CurlOption : int {
   kUrl = 10002,
   kProxy = 10004,
   kRange = 10007,
+  kReadData = 10009,
   kErrorBuffer = 10010,
   kWriteFunction = 20011,
+  kReadFunction = 20012,
   kLowSpeedLimit = 19,
   kLowSpeedTime = 20,
   kHttpHeader = 10023,
+  kHeaderData = 10029,
+  kCustomRequest = 10036,
+  kUpload = 46,
   kConnectTimeout = 78,
+  kHeaderFunction = 20079,
   kNoSignal = 99,
+  kBodyBytes = 30115,  // CURLOPT_INFILESIZE_LARGE
   kUserName = 10173,
   kPassword = 10174,
+  kPermissionMilliseconds = 227,  // CURLOPT_EXPECT_100_TIMEOUT_MS
   kPathAsIs = 234,
   kAwsSigV4 = 10305,
 };
 inline constexpr int kResponseCode = 0x200002;  // CURLINFO_RESPONSE_CODE, a long
 inline constexpr int kCurlOk = 0;
-inline constexpr int kCurlWriteError = 23;
 inline constexpr int kCurlBadCertificate = 60;
+inline constexpr std::size_t kCurlReadAbort = 0x10000000;  // CURL_READFUNC_ABORT
 inline constexpr std::size_t kCurlErrorSize = 256;
 
 struct CurlLibrary {

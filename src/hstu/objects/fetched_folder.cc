@@ -1,10 +1,5 @@
 #include "hstu/objects/fetched_folder.h"
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,6 +9,7 @@
 #include "hstu/base/file_lock.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/objects/connections.h"
 
 namespace hstu {
 namespace {
@@ -21,29 +17,6 @@ namespace {
 // Names the content: an object that changes has another name.
 std::string content_name(const std::string& url, const StoredObject& object) {
   return checksum(std::string_view(fmt::format("{}\n{}\n{}\n{}", url, object.key, object.etag, object.size)));
-}
-
-// Calls work(index) for each index below `count`, by several threads; throws what the first failure threw.
-template <typename Work>
-void for_each_by_threads(std::size_t count, const Work& work) {
-  constexpr std::size_t kConnections = 8;  // one alone is far slower than the network
-  std::atomic<std::size_t> next = 0;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  std::vector<std::jthread> threads;
-  for (std::size_t n = 0; n < std::min(kConnections, count); ++n) {
-    threads.emplace_back([&] {
-      try {
-        for (std::size_t index = next++; index < count; index = next++) work(index);
-      } catch (...) {
-        next = count;
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
-    });
-  }
-  threads.clear();
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace
@@ -68,7 +41,7 @@ Path fetch_folder(const std::string& url, const StoreOptions& options, const Pat
   std::filesystem::create_directories(whole);
   const FileLock lock(cache / ".lock");
   if (!lock.held()) fail_usage("{}: another process downloads there: wait for its end", cache.string());
-  for_each_by_threads(objects.size(), [&](std::size_t n) {
+  for_each_by_connections(objects.size(), [&](std::size_t n) {
     const Path complete = whole / content_name(url, objects[n]);
     if (std::filesystem::exists(complete)) return;
     const Path begun = Path(complete) += ".partial";

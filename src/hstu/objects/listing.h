@@ -23,7 +23,11 @@ struct ListingPage {
 // Error if it is no such answer. Elements that are not needed are skipped.
 ListingPage parse_listing(std::string_view xml);
 
-// "CODE: MESSAGE" of an answer that is an error; "" if it says none.
-std::string parse_store_error(std::string_view xml);
+struct StoreError {
+  std::string code, message;  // "": it is none
+};
+
+// Of an answer that may be an error.
+StoreError parse_store_error(std::string_view xml);
 
 }  // namespace hstu

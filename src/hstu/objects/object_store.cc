@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <exception>
-#include <memory>
-#include <new>
 #include <thread>
 #include <utility>
 
@@ -20,8 +17,7 @@ namespace hstu {
 namespace {
 
 constexpr int kMostFailures = 7;  // in a row; the waits between them are 6 s together
-constexpr long kOk = 200, kPartOfIt = 206, kRequestTimeout = 408, kPreconditionFailed = 412, kTooMany = 429;
-constexpr long kServerError = 500;
+constexpr long kPreconditionFailed = 412;
 constexpr std::size_t kLongestText = std::size_t{64} << 20;
 
 void wait_before(int attempt) {
@@ -61,162 +57,87 @@ class GrowingFile {
 
 }  // namespace
 
-struct ObjectStore::Answer {
-  long status = 0;     // 0: none came
-  int result = 0;      // of curl
-  std::string reason;  // of curl, "" without a failure
-  std::string text;    // the body of an answer that is an error
-
-  bool good() const { return result == kCurlOk && (status == kOk || status == kPartOfIt); }
-  bool may_pass() const {
-    if (result == kCurlBadCertificate) return false;
-    return result != kCurlOk || status == kRequestTimeout || status == kTooMany || status >= kServerError;
+ObjectStore::ObjectStore(const StoreOptions& options) : endpoint_(options.endpoint) {
+  if (options.region.empty() || options.region.find_first_of(": /") != std::string::npos)
+    fail_usage("--s3-region or store.region \"{}\": expected the name of a region, such as eu-west-1",
+               options.region);
+  if (endpoint_.empty()) endpoint_ = fmt::format("https://s3.{}.amazonaws.com", options.region);
+  if (!(endpoint_.starts_with("http://") || endpoint_.starts_with("https://")) ||
+      endpoint_.find_first_of("?#@ ") != std::string::npos) {
+    fail_usage("--s3-endpoint or store.endpoint \"{}\": expected http://HOST:PORT or https://HOST",
+               endpoint_);
   }
-};
-
-namespace {
-
-// What the callback of curl knows.
-struct Receiver {
-  CurlHandle* handle;
-  const std::function<void(const char*, std::size_t)>& sink;
-  std::int64_t skip;  // bytes of an answer that has the object from its beginning
-  std::string error_text = {};
-  std::exception_ptr failure = {};
-};
-
-std::size_t receive(const char* bytes, std::size_t, std::size_t size, void* to) {
-  Receiver& receiver = *static_cast<Receiver*>(to);
-  long status = 0;
-  curl_library().easy_getinfo(receiver.handle, kResponseCode, &status);
-  try {
-    if (status != kOk && status != kPartOfIt) {
-      constexpr std::size_t kLongestError = 1 << 16;
-      receiver.error_text.append(bytes, std::min(size, kLongestError - receiver.error_text.size()));
-      return size;
-    }
-    const auto skipped =
-        status == kOk ? std::min(static_cast<std::size_t>(receiver.skip), size) : std::size_t{0};
-    receiver.skip -= static_cast<std::int64_t>(skipped);
-    receiver.sink(bytes + skipped, size - skipped);
-    return size;
-  } catch (...) {  // which must not pass through C
-    receiver.failure = std::current_exception();
-    return 0;
-  }
-}
-
-}  // namespace
-
-ObjectStore::ObjectStore(const StoreOptions& options) : options_(options) {
-  std::string& endpoint = options_.endpoint;
-  if (options_.region.empty() || options_.region.find_first_of(": /") != std::string::npos)
-    fail_usage("--s3-region {}: expected the name of a region, such as eu-west-1", options_.region);
-  if (endpoint.empty()) endpoint = fmt::format("https://s3.{}.amazonaws.com", options_.region);
-  if (!(endpoint.starts_with("http://") || endpoint.starts_with("https://")) ||
-      endpoint.find_first_of("?#@ ") != std::string::npos) {
-    fail_usage("--s3-endpoint {}: expected http://HOST:PORT or https://HOST", endpoint);
-  }
-  while (endpoint.ends_with('/')) endpoint.pop_back();
-  if (!options_.credentials.empty()) credentials_ = read_credentials(options_.credentials, options_.profile);
+  while (endpoint_.ends_with('/')) endpoint_.pop_back();
+  signer_.region = options.region;
+  if (!options.credentials.empty())
+    signer_.credentials = read_credentials(options.credentials, options.profile);
   curl_library();  // its absence is an error now, not in a thread
 }
 
-ObjectStore::Answer ObjectStore::send(const std::string& url, const std::vector<std::string>& headers,
-                                      std::int64_t first, const Sink& sink) const {
-  const CurlLibrary& curl = curl_library();
-  const std::unique_ptr<CurlHandle, void (*)(CurlHandle*)> handle(curl.easy_init(), curl.easy_cleanup);
-  check(handle != nullptr, "libcurl cannot start a request: is memory free?");
-  const auto set = [&](CurlOption option, auto value) {
-    check(curl.easy_setopt(handle.get(), option, value) == kCurlOk,
-          "libcurl.so.4 does not know an option ({}): install version 7.88 or later",
-          static_cast<int>(option));
-  };
-  constexpr long kSilentSeconds = 60, kConnectSeconds = 20;
-  char reason[kCurlErrorSize] = "";
-  Receiver receiver{handle.get(), sink, first};
-  set(kUrl, url.c_str());
-  set(kProxy, "");  // a proxy is nothing that the environment decides
-  set(kNoSignal, 1L);
-  set(kPathAsIs, 1L);
-  set(kConnectTimeout, kConnectSeconds);
-  set(kLowSpeedLimit, 1L);
-  set(kLowSpeedTime, kSilentSeconds);
-  set(kErrorBuffer, static_cast<char*>(reason));
-  set(kWriteFunction, &receive);
-  set(kWriteData, static_cast<void*>(&receiver));
-  if (first > 0) set(kRange, fmt::format("{}-", first).c_str());
-
-  std::unique_ptr<CurlList, void (*)(CurlList*)> list(nullptr, curl.slist_free_all);
-  const auto add = [&](const std::string& header) {
-    CurlList* const longer = curl.slist_append(list.get(), header.c_str());
-    if (longer == nullptr) throw std::bad_alloc();
-    static_cast<void>(list.release());
-    list.reset(longer);
-  };
-  for (const std::string& header : headers) add(header);
-  const std::string signature = fmt::format("aws:amz:{}:s3", options_.region);
-  if (!credentials_.key_id.empty()) {
-    set(kAwsSigV4, signature.c_str());
-    set(kUserName, credentials_.key_id.c_str());
-    set(kPassword, credentials_.secret.c_str());
-    add("x-amz-content-sha256: UNSIGNED-PAYLOAD");
-    if (!credentials_.token.empty()) add("x-amz-security-token: " + credentials_.token);
-  }
-  if (list != nullptr) set(kHttpHeader, list.get());
-
-  Answer answer;
-  answer.result = curl.easy_perform(handle.get());
-  if (receiver.failure) std::rethrow_exception(receiver.failure);
-  curl.easy_getinfo(handle.get(), kResponseCode, &answer.status);
-  if (answer.result != kCurlOk) answer.reason = reason[0] != 0 ? reason : curl.easy_strerror(answer.result);
-  answer.text = std::move(receiver.error_text);
-  return answer;
-}
-
-void ObjectStore::refuse(const std::string& name, const Answer& answer) const {
-  if (answer.result != kCurlOk)
-    fail("{}: {} does not answer ({}): check --s3-endpoint and the network", name, options_.endpoint,
-         answer.reason);
+void ObjectStore::refuse(const std::string& name, const ClientAnswer& answer, const StoreError& error) const {
+  if (!answer.broken.empty())
+    fail("{}: {} does not answer ({}): check --s3-endpoint and the network", name, endpoint_, answer.broken);
   if (answer.status == kPreconditionFailed)
     fail("{}: the object changed while it was read: run the command again", name);
-  const std::string code = parse_store_error(answer.text);
   const char* remedy = "check --s3-endpoint and --s3-region";
   if (answer.status == 401 || answer.status == 403) {
-    remedy = credentials_.key_id.empty() ? "name a file of keys by --s3-credentials"
-                                         : "check the keys in --s3-credentials, their rights and --s3-region";
+    remedy = signer_.credentials.key_id.empty()
+                 ? "name a file of keys by --s3-credentials"
+                 : "check the keys in --s3-credentials, their rights and --s3-region";
   } else if (answer.status == 404) {
     remedy = "check the names of bucket and folder";
-  } else if (answer.may_pass()) {
+  } else if (answer.good() || answer.may_pass()) {
     remedy = "run the command again later: it goes on where it stopped";
   }
-  fail("{}: {} answers with status {}{}: {}", name, options_.endpoint, answer.status,
-       code.empty() ? "" : fmt::format(" ({})", code), remedy);
+  fail("{}: {} answers with status {}{}: {}", name, endpoint_, answer.status,
+       error.code.empty() ? "" : fmt::format(" ({}: {})", error.code, error.message), remedy);
 }
 
-std::string ObjectStore::get_text(const std::string& name, const std::string& url) const {
+std::string ObjectStore::address(const std::string& bucket, const std::string& key,
+                                 const std::string& query) const {
+  std::string url = fmt::format("{}/{}", endpoint_, bucket);
+  if (!key.empty()) url += "/" + percent_encoded(key, true);
+  if (!query.empty()) url += "?" + query;
+  return url;
+}
+
+StoreAnswer ObjectStore::ask(const StoreRequest& request,
+                             std::initializer_list<std::string_view> expected) const {
+  const std::string name = request.about.empty() ? object_name(request.bucket, request.key) : request.about;
+  // A request for work that takes long is answered at its begin by 200, and at its end by how it went.
+  const bool answers_late = std::string_view(request.method) == "POST";
   for (int failures = 1;; ++failures) {
     std::string text;
-    const Answer answer = send(url, {}, 0, [&](const char* bytes, std::size_t size) {
-      check(text.size() + size <= kLongestText, "{}: the answer has more than {} bytes", name, kLongestText);
-      text.append(bytes, size);
-    });
-    if (answer.good()) return text;
-    if (!answer.may_pass() || failures == kMostFailures) refuse(name, answer);
+    const ClientAnswer answer =
+        send_request({.url = address(request.bucket, request.key, request.query),
+                      .method = request.method,
+                      .body = request.body,
+                      .sink =
+                          [&](const char* bytes, std::size_t size) {
+                            check(text.size() + size <= kLongestText, "{}: the answer has more than {} bytes",
+                                  name, kLongestText);
+                            text.append(bytes, size);
+                          }},
+                     signer_);
+    StoreError error;
+    if (!answer.good() || answers_late) error = parse_store_error(answer.good() ? text : answer.text);
+    if (answer.good() && error.code.empty()) return {std::move(text), answer.etag, {}};
+    if (answer.broken.empty() && std::ranges::find(expected, error.code) != expected.end())
+      return {{}, {}, error.code};
+    if (!(answer.good() || answer.may_pass()) || failures == kMostFailures) refuse(name, answer, error);
     wait_before(failures);
   }
 }
 
 std::vector<StoredObject> ObjectStore::list(const ObjectUrl& url) const {
-  const std::string name = fmt::format("s3://{}/{}", url.bucket, url.prefix);
+  const std::string name = object_name(url.bucket, url.prefix);
   std::vector<StoredObject> objects;
   std::string token;
   for (;;) {
     // In the order of their names, as signatures have them.
     std::string query = token.empty() ? "" : "continuation-token=" + percent_encoded(token, false) + "&";
     query += "list-type=2&prefix=" + percent_encoded(url.prefix, false);
-    ListingPage page =
-        parse_listing(get_text(name, fmt::format("{}/{}?{}", options_.endpoint, url.bucket, query)));
+    ListingPage page = parse_listing(ask({.bucket = url.bucket, .query = query, .about = name}).text);
     for (StoredObject& object : page.objects) objects.push_back(std::move(object));
     if (page.next.empty()) return objects;
     check(page.next != token, "{}: the store's list does not end: it names the same next page twice", name);
@@ -224,29 +145,46 @@ std::vector<StoredObject> ObjectStore::list(const ObjectUrl& url) const {
   }
 }
 
-void ObjectStore::download(const std::string& bucket, const StoredObject& object, const Path& file) const {
-  const std::string name = fmt::format("s3://{}/{}", bucket, object.key);
-  const std::string url =
-      fmt::format("{}/{}/{}", options_.endpoint, bucket, percent_encoded(object.key, true));
-  std::vector<std::string> headers;
-  if (!object.etag.empty()) headers.push_back("If-Match: " + object.etag);
+void ObjectStore::download(const std::string& bucket, const StoredObject& object, const Path& file,
+                           const std::atomic<bool>* stop) const {
+  const std::string name = object_name(bucket, object.key);
   GrowingFile to(file);
   for (int failures = 1; to.size() < object.size; ++failures) {
     const std::int64_t first = to.size();
-    const Answer answer = send(url, headers, first, [&](const char* bytes, std::size_t size) {
-      check(std::cmp_less_equal(size, object.size - to.size()),
-            "{}: the store sends more than the {} bytes that it lists: run the command again", name,
-            object.size);
-      to.write(bytes, size);
-    });
+    ClientRequest request{
+        .url = address(bucket, object.key, ""),
+        .first = first,
+        .sink = [&](const char* bytes, std::size_t size) {
+          check(std::cmp_less_equal(size, object.size - to.size()),
+                "{}: the store sends more than the {} bytes that it lists: run the command again", name,
+                object.size);
+          to.write(bytes, size);
+          check(stop == nullptr || !*stop, "{}: the download was stopped", name);
+        }};
+    if (!object.etag.empty()) request.headers.push_back("If-Match: " + object.etag);
+    const ClientAnswer answer = send_request(request, signer_);
     if (to.size() > first) failures = 0;
     if (to.size() == object.size) break;
     check(!answer.good(), "{}: the store sends {} bytes and lists {}: run the command again", name, to.size(),
           object.size);
-    if (!answer.may_pass() || failures == kMostFailures) refuse(name, answer);
+    if (!answer.may_pass() || failures == kMostFailures) refuse(name, answer, parse_store_error(answer.text));
     wait_before(failures);
   }
   to.sync();
+}
+
+std::optional<std::string> ObjectStore::read(const std::string& bucket, const std::string& key) const {
+  StoreAnswer answer = ask({.bucket = bucket, .key = key}, {"NoSuchKey"});
+  if (!answer.refused.empty()) return std::nullopt;
+  return std::move(answer.text);
+}
+
+void ObjectStore::write(const std::string& bucket, const std::string& key, const std::string& text) const {
+  ask({.method = "PUT", .bucket = bucket, .key = key, .body = body_of(text)});
+}
+
+void ObjectStore::remove(const std::string& bucket, const std::string& key) const {
+  ask({.method = "DELETE", .bucket = bucket, .key = key}, {"NoSuchKey"});
 }
 
 }  // namespace hstu

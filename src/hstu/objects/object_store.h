@@ -1,23 +1,34 @@
-// A store of objects with the interface of S3, read over HTTP.
+// A store of objects with the interface of S3, over HTTP.
 #pragma once
 
-#include <cstdint>
-#include <functional>
+#include <atomic>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hstu/base/files.h"
-#include "hstu/objects/credentials.h"
+#include "hstu/objects/http_client.h"
 #include "hstu/objects/listing.h"
 #include "hstu/objects/object_url.h"
+#include "hstu/objects/store_options.h"
 
 namespace hstu {
 
-struct StoreOptions {
-  std::string endpoint;              // http://HOST:PORT or https://HOST; "": that of AWS in the region
-  std::string region = "us-east-1";  // that signatures name
-  std::string credentials;           // file (credentials.h); "": requests are not signed
-  std::string profile = "default";   // section of the file
+// A request in words of the store.
+struct StoreRequest {
+  const char* method = "GET";
+  std::string bucket;
+  std::string key = {};    // "": of the bucket
+  std::string query = {};  // names in their order, each with "=", encoded
+  ClientBody body = {};
+  std::string about = {};  // that messages name; "": the object
+};
+
+struct StoreAnswer {
+  std::string text, etag;
+  std::string refused;  // the code of the store's error; "": it did as it was asked
 };
 
 // Requests that fail for a reason that may pass (no connection, a connection that breaks or is silent, status
@@ -32,19 +43,29 @@ class ObjectStore {
   std::vector<StoredObject> list(const ObjectUrl& url) const;
 
   // Writes an object to `file`; what an earlier call wrote of it is kept, and the rest is asked for. Error if
-  // the object is not the one that was listed any more.
-  void download(const std::string& bucket, const StoredObject& object, const Path& file) const;
+  // the object is not the one that was listed any more, or when `stop` is set meanwhile.
+  void download(const std::string& bucket, const StoredObject& object, const Path& file,
+                const std::atomic<bool>* stop = nullptr) const;
+
+  // The whole text of an object; nothing if there is none.
+  std::optional<std::string> read(const std::string& bucket, const std::string& key) const;
+
+  // Makes an object, or replaces it: readers see the old one or the new one.
+  void write(const std::string& bucket, const std::string& key, const std::string& text) const;
+
+  // Also of an object that is not there.
+  void remove(const std::string& bucket, const std::string& key) const;
+
+  // Any other request. An error of the store whose code is in `expected` is returned.
+  StoreAnswer ask(const StoreRequest& request, std::initializer_list<std::string_view> expected = {}) const;
 
  private:
-  using Sink = std::function<void(const char*, std::size_t)>;
-  struct Answer;
-  Answer send(const std::string& url, const std::vector<std::string>& headers, std::int64_t first,
-              const Sink& sink) const;
-  [[noreturn]] void refuse(const std::string& name, const Answer& answer) const;
-  std::string get_text(const std::string& name, const std::string& url) const;
+  [[noreturn]] void refuse(const std::string& name, const ClientAnswer& answer,
+                           const StoreError& error) const;
+  std::string address(const std::string& bucket, const std::string& key, const std::string& query) const;
 
-  StoreOptions options_;
-  Credentials credentials_;
+  std::string endpoint_;
+  ClientSigner signer_;
 };
 
 }  // namespace hstu

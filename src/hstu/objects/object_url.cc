@@ -36,6 +36,10 @@ ObjectUrl parse_object_url(std::string_view text) {
   return {std::string(bucket), prefix};
 }
 
+std::string object_name(std::string_view bucket, std::string_view key) {
+  return fmt::format("{}{}/{}", kScheme, bucket, key);
+}
+
 std::string relative_path(std::string_view key, std::string_view prefix) {
   check(key.starts_with(prefix), "object \"{}\": the store lists it below \"{}\", where it is not", key,
         prefix);

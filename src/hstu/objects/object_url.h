@@ -17,6 +17,9 @@ bool is_object_url(std::string_view text);
 // s3://BUCKET or s3://BUCKET/FOLDER. UsageError for anything else.
 ObjectUrl parse_object_url(std::string_view text);
 
+// For messages: s3://BUCKET/KEY.
+std::string object_name(std::string_view bucket, std::string_view key);
+
 // The part of `key` behind `prefix`, which becomes a path below a folder. Error for keys that would be
 // elsewhere, or are no path: those with an empty part, `.`, `..`, or a byte 0.
 std::string relative_path(std::string_view key, std::string_view prefix);

@@ -269,6 +269,7 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("evaluation", o.evaluation, "what is held out and when it is scored");
   f.section("checkpoint", o.checkpoint,
             "when to save; the end of a run and an interruption save in any case");
+  f.section("store", o.store, "the object store that checkpoint.publish names");
   f.section("warm_start", o.warm_start, "what a run begins with");
   f.section("metrics", o.metrics, "what is reported");
   f.section("submission", o.submission, "with mlperf: what the log says of its submitter");

@@ -13,6 +13,7 @@
 #include "hstu/embedding/row_limits.h"
 #include "hstu/embedding/row_owners.h"
 #include "hstu/embedding/table_tier.h"
+#include "hstu/objects/store_options.h"
 #include "hstu/optimizer/dense_optimizer.h"
 #include "hstu/optimizer/schedule.h"
 #include "hstu/options/model_section.h"
@@ -213,6 +214,7 @@ struct RunOptions {
   ScheduleSection schedule;
   EvaluationSection evaluation;
   CheckpointSection checkpoint;
+  StoreOptions store;  // of checkpoint.publish
   WarmStartSection warm_start;
   MetricsSection metrics;
   SubmissionSection submission;

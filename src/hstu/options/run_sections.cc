@@ -1,4 +1,4 @@
-// [checkpoint], [warm_start] and [metrics]: what a run keeps, begins with and reports.
+// [checkpoint], [store], [warm_start] and [metrics]: what a run keeps, begins with and reports.
 #include "hstu/kinds/kinds.h"
 #include "hstu/metrics/metric_spec.h"
 #include "hstu/options/options.h"
@@ -42,9 +42,20 @@ void describe(ConfigFields& f, CheckpointSection& o) {
   f.field("full_every", o.full_every, "incremental: every so many saves are whole", rule::between(1, 1e6));
   f.field("final", o.final,
           "save at the end of the run; false, with every cadence 0 and no best: the run saves nothing");
-  f.field("publish", o.publish,
-          "folder in which every checkpoint is published for hstu serve --watch, as hstu publish does; \"\": "
-          "not");
+  f.field(
+      "publish", o.publish,
+      "folder or s3://BUCKET/FOLDER in which every checkpoint is published for hstu serve --watch, as hstu "
+      "publish does; \"\": not");
+}
+
+void describe(ConfigFields& f, StoreOptions& o) {
+  f.field("endpoint", o.endpoint,
+          "http://HOST:PORT or https://HOST of a store that is not AWS; \"\": that of the region");
+  f.field("region", o.region, "of the bucket");
+  f.field("credentials", o.credentials, "file of keys, as ~/.aws/credentials; \"\": requests are not signed");
+  f.field("profile", o.profile, "section of that file");
+  f.field("part_bytes", o.part_bytes, "longer files are sent in parts of so many bytes",
+          rule::between(1, 5368709120));
 }
 
 void describe(ConfigFields& f, WarmStartSection& o) {

@@ -36,6 +36,7 @@ RunOptions exported(RunOptions options) {
   }
   options.dense = {};
   options.warm_start = {};
+  options.store = {};
   return options;
 }
 

@@ -15,7 +15,10 @@
 #include "hstu/base/json_text.h"
 #include "hstu/base/terminal.h"
 #include "hstu/checkpoint/checkpoint.h"
+#include "hstu/checkpoint/checkpoint_folder.h"
+#include "hstu/objects/object_url.h"
 #include "hstu/predict/export.h"
+#include "hstu/predict/publish_to_store.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/pruned.h"
 #include "hstu/run/state.h"
@@ -25,8 +28,7 @@ namespace hstu {
 namespace {
 
 constexpr const char* kPrefix = "step_";
-constexpr const char* kRemoved = ".removed_";
-constexpr const char* kCurrent = "current";
+constexpr const char* kBeside = "published";  // of a run: what a store gets
 
 // What names a checkpoint of a run.
 struct Source {
@@ -77,25 +79,7 @@ std::vector<Path> exports_in(const Path& folder) {
   return exports;
 }
 
-// A link of another name takes the place of `current` at once.
-void set_current(const Path& folder, const std::string& name) {
-  const Path fresh = folder / ".current";
-  std::filesystem::remove(fresh);
-  std::filesystem::create_directory_symlink(name, fresh);
-  std::filesystem::rename(fresh, folder / kCurrent);
-  sync_folder(folder);
-}
-
-// An export loses its name before its files, so that it is never half of one.
-void remove_export(const Path& path) {
-  const Path removed = path.parent_path() / (kRemoved + path.filename().string());
-  std::filesystem::rename(path, removed);
-  std::filesystem::remove_all(removed);
-}
-
 void remove_older(const Path& folder, const Path& current, std::int64_t keep) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().filename().string().starts_with(kRemoved)) std::filesystem::remove_all(entry.path());
   std::vector<Path> exports = exports_in(folder);
   std::set<Path> kept{current};
   for (auto newest = exports.rbegin(); newest != exports.rend() && std::ssize(kept) < keep; ++newest)
@@ -107,8 +91,8 @@ void remove_older(const Path& folder, const Path& current, std::int64_t keep) {
 }
 
 // The base of the next export, if it is not to be whole.
-void choose_base(const PublishOptions& options, ExportOptions& next) {
-  const std::vector<Path> exports = exports_in(options.to);
+void choose_base(const Path& folder, const PublishOptions& options, ExportOptions& next) {
+  const std::vector<Path> exports = exports_in(folder);
   if (exports.empty()) return;
   const std::optional<CheckpointLink> link = link_of(exports.back());
   const std::int64_t increments = link ? link->increments + 1 : 1;
@@ -128,43 +112,74 @@ void remove_other(const Path& folder, const Path& path, const Source& source) {
   remove_export(path);
 }
 
-}  // namespace
+// The folder, for this process alone.
+class PublicationLock {
+ public:
+  PublicationLock(const Path& folder, const char* key) : lock_(made(folder, key) / ".lock") {
+    if (!lock_.held())
+      fail_usage("{}: another process publishes there: wait for its end, or name another folder by {}",
+                 folder.string(), key);
+  }
 
-void check_publication(const Path& folder, const char* key) {
-  namespace fs = std::filesystem;
-  if (folder.string().starts_with("s3://"))
-    fail_usage("{} {}: exports are published to a folder: mount the bucket, or copy the folder to it", key,
-               folder.string());
-  if (fs::exists(folder) && !fs::is_directory(folder))
-    fail_usage("{} {}: expected a folder, or a name for a new one, found a file", key, folder.string());
-  const fs::file_status current = fs::symlink_status(folder / kCurrent);
-  if (fs::exists(current) && !fs::is_symlink(current))
-    fail_usage("{}: expected a link or nothing: name a folder by {} that hstu publish made",
-               (folder / kCurrent).string(), key);
-}
+ private:
+  static const Path& made(const Path& folder, const char* key) {
+    check_publication(folder, key, {});
+    std::filesystem::create_directories(folder);
+    return folder;
+  }
+  FileLock lock_;
+};
 
-Path publish(const PublishOptions& options) {
-  open_run_folder(options.run);  // before anything is made
-  check_publication(options.to, "--to");
-  std::filesystem::create_directories(options.to);
-  const FileLock lock(options.to / ".lock");
-  if (!lock.held())
-    fail_usage("{}: another process publishes there: wait for its end, or name another folder",
-               options.to.string());
+Path publish_in(const Path& folder, const PublishOptions& options) {
+  remove_unfinished(folder);
   const Source source = source_of(options);
-  Path path = options.to / name_of(source.step);
-  remove_other(options.to, path, source);
+  Path path = folder / name_of(source.step);
+  remove_other(folder, path, source);
   if (!is_export(path)) {
     ExportOptions next{.run = options.run,
                        .output = path,
                        .checkpoint = options.checkpoint == "best" ? "best" : std::to_string(source.step),
                        .data = options.data};
-    choose_base(options, next);
+    choose_base(folder, options, next);
     export_model(next);
   }
-  set_current(options.to, path.filename());
-  remove_older(options.to, path, options.keep);
+  set_link(folder, kCurrentLink, path);
+  remove_older(folder, path, options.keep);
   return path;
+}
+
+}  // namespace
+
+void check_publication(const Path& folder, const char* key, const StoreOptions& store) {
+  namespace fs = std::filesystem;
+  if (is_object_url(folder.string())) {
+    parse_object_url(folder.string());
+    const ObjectStore checked(store);
+    return;
+  }
+  if (fs::exists(folder) && !fs::is_directory(folder))
+    fail_usage("{} {}: expected a folder, or a name for a new one, found a file", key, folder.string());
+  const fs::file_status current = fs::symlink_status(folder / kCurrentLink);
+  if (fs::exists(current) && !fs::is_symlink(current))
+    fail_usage("{}: expected a link or nothing: name a folder by {} that hstu publish made",
+               (folder / kCurrentLink).string(), key);
+}
+
+Path publish(const PublishOptions& options) {
+  open_run_folder(options.run);  // before anything is made
+  const std::string url = options.to;
+  if (!is_object_url(url)) {
+    const PublicationLock lock(options.to, "--to");
+    return publish_in(options.to, options);
+  }
+  const ObjectUrl place = parse_object_url(url);
+  const ObjectStore store(options.store);
+  const Path folder = options.beside.empty() ? options.run / kBeside : options.beside;
+  const PublicationLock lock(folder, "--beside");
+  const Path path = publish_in(folder, options);
+  const std::string name =
+      publish_to_store(store, place, path, base_of(path), options.keep, options.store.part_bytes);
+  return Path(object_name(place.bucket, place.prefix + name));
 }
 
 void follow_run(const PublishOptions& options, double seconds, const std::atomic<bool>& stop,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hstu/arguments/size.h"
+#include "hstu/arguments/store.h"
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
@@ -96,7 +97,6 @@ PrepareOptions prepare_options(const PrepareWords& words) {
 }
 
 CLI::Option* add_input_folder(CLI::App& command, PrepareWords& words) {
-  StoreOptions& store = words.store;
   CLI::Option* const input =
       command
           .add_option("--input", words.input,
@@ -106,14 +106,7 @@ CLI::Option* add_input_folder(CLI::App& command, PrepareWords& words) {
           ->check([](const std::string& word) {
             return is_object_url(word) ? std::string() : CLI::ExistingDirectory(word);
           });
-  command
-      .add_option("--s3-credentials", store.credentials,
-                  "file of keys, as ~/.aws/credentials; default: requests are not signed")
-      ->check(CLI::ExistingFile);
-  command.add_option("--s3-profile", store.profile, "section of that file")->capture_default_str();
-  command.add_option("--s3-region", store.region, "of the bucket")->capture_default_str();
-  command.add_option("--s3-endpoint", store.endpoint,
-                     "http://HOST:PORT of a store that is not AWS; default: that of the region");
+  add_store_options(command, words.store);
   return input;
 }
 

@@ -1,5 +1,8 @@
 #include "hstu/score/model_folder.h"
 
+#include <string>
+#include <vector>
+
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
@@ -14,6 +17,8 @@
 
 namespace hstu {
 namespace {
+
+constexpr const char* kRemoved = ".removed_";
 
 // The columns of an export are few, and their values are features: all are compared with their checksums.
 void verify_columns(const Path& dataset) {
@@ -51,6 +56,22 @@ bool is_export(const Path& path) {
   check(format == kExportFormat, "{}: format: expected \"{}\", found \"{}\": export the run again", file,
         kExportFormat, format);
   return true;
+}
+
+void remove_export(const Path& path) {
+  const Path removed = path.parent_path() / (kRemoved + path.filename().string());
+  std::filesystem::rename(path, removed);
+  std::filesystem::remove_all(removed);
+}
+
+void remove_unfinished(const Path& folder) {
+  std::vector<Path> unfinished;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kRemoved) || (name.starts_with("step_") && name.ends_with(".partial")))
+      unfinished.push_back(entry.path());
+  }
+  for (const Path& path : unfinished) std::filesystem::remove_all(path);
 }
 
 ModelFolder open_model_folder(const Path& path, const std::string& wanted) {

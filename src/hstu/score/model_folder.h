@@ -25,6 +25,12 @@ inline constexpr int kExportVersion = 1;  // that this program writes, and the n
 // Throws Error naming the manifest of an export that is missing or damaged: such a folder is no run either.
 bool is_export(const Path& path);
 
+// An export loses its name before its files, so that it is never half of one.
+void remove_export(const Path& path);
+
+// Removes the files of exports in `folder` whose making or removal was interrupted; nobody may be making any.
+void remove_unfinished(const Path& folder);
+
 struct ModelFolder {
   RunOptions options;  // data.path is a dataset; the rows of all tables are given
   Checkpoint checkpoint;
