@@ -6,6 +6,7 @@ Ends with status 0 if all answers are as they should be; otherwise it prints the
 import http.client
 import json
 import os
+import random
 import re
 import resource
 import signal
@@ -208,6 +209,64 @@ def stopped(program, export, body):
     print("stopped")
 
 
+def killed(program, published, file, first, second):
+    """Kills the server, again and again, while requests are in flight and `published`/current moves.
+
+    `first` and `second`: "NAME=VERSION" of two exports. Every answer is a whole one of a published version, and a
+    server that is started again begins with the one that `current` names.
+    """
+    with open(file) as lines:
+        cases = [json.loads(line) for line in lines]
+    names = dict(text.split("=") for text in (first, second))
+    draw = random.Random(43)
+    current, answered = next(iter(names)), 0
+
+    def name_current(name):
+        os.symlink(name, f"{published}/.fresh")
+        os.rename(f"{published}/.fresh", f"{published}/current")
+
+    for round_ in range(8):
+        name_current(current)
+        process = subprocess.Popen(
+            [program, "serve", f"{published}/current", "--watch", published, "--watch-seconds", "0.05", "--port", "0"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        port = int(re.search(r"http://[0-9.]+:(\d+)", process.stderr.readline()).group(1))
+        assert json.loads(get(port, "/health")[1])["model"] == names[current], f"round {round_} begins with another"
+        counts = [0] * 8
+        after = draw.uniform(0, 0.15)
+
+        def work(number, port=port, counts=counts):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            while True:
+                case = cases[(number + counts[number]) % len(cases)]
+                try:
+                    status, text = send(connection, case["path"], json.dumps(case["body"]))
+                except (OSError, http.client.HTTPException):  # it is dead
+                    return
+                version = json.loads(text)["model"]
+                assert status == 200 and version in names.values(), (status, text)
+                assert text.decode() == case["answers"][version], (case, text)
+                counts[number] += 1
+
+        def kill(process=process, counts=counts, moves=round_ % 2 == 1, after=after):
+            nonlocal current
+            while min(counts) < 2:
+                assert process.poll() is None, "the server ended by itself"
+                time.sleep(0.001)
+            if moves:
+                current = next(name for name in names if name != current)
+                name_current(current)
+            time.sleep(after)
+            process.kill()
+            process.communicate()
+
+        in_threads(9, lambda number, work=work, kill=kill: kill() if number == 8 else work(number))
+        answered += sum(counts)
+    print(answered, "answers")
+
+
 def main():
     mode, arguments = sys.argv[1], sys.argv[2:]
     if mode == "versions":
@@ -218,6 +277,8 @@ def main():
         crowded(*map(int, arguments[:4]), arguments[4])
     elif mode == "stopped":
         stopped(*arguments)
+    elif mode == "killed":
+        killed(*arguments)
     else:
         sys.exit(f"no mode {mode}")
 

@@ -60,43 +60,60 @@ class Serve : public Score {
   }
 };
 
-TEST_F(Serve, EveryAnswerIsOfOnePublishedVersionAndNoneIsLost) {
-  use_ranking(200, {"positive", "negative"});
-  options_.training.max_steps = 2;
-  run("run");
-  const Path published = folder_ / "published";
-  std::filesystem::create_directories(published);
-  export_model({.run = folder_ / "run", .output = published / "first"});
-  options_.training.max_steps = 4;
-  options_.seed = 7;
-  run("longer");
-  export_model({.run = folder_ / "longer", .output = folder_ / "second"});
-  RequestScorer first({.model = published / "first"}), second({.model = folder_ / "second"});
-  ASSERT_NE(first.version(), second.version());
-  std::ofstream cases(folder_ / "cases.jsonl");
-  const auto add = [&](const char* path, Asked asked, const Json& body) {
-    Json of_versions;
-    for (RequestScorer* const model : {&first, &second})
-      of_versions[model->version()] = answer(*model, body, asked);
-    cases << Json{{"path", path}, {"body", body}, {"answers", of_versions}}.dump() << "\n";
-  };
-  for (std::int64_t u = 0; u < 5; ++u) {
-    add("/score", Asked::scores, body_of(u, {3, u, 7}));
-    Json top = body_of(u, {});
-    top["k"] = 3, top["by"] = "negative", top["exclude_seen"] = u % 2 == 0;
-    add("/top", Asked::top, top);
+// Two versions, requests and the answers of each.
+class ServeVersions : public Serve {
+ protected:
+  void SetUp() override {
+    Serve::SetUp();
+    use_ranking(200, {"positive", "negative"});
+    options_.training.max_steps = 2;
+    run("run");
+    std::filesystem::create_directories(published());
+    export_model({.run = folder_ / "run", .output = published() / "first"});
+    options_.training.max_steps = 4;
+    options_.seed = 7;
+    run("longer");
+    export_model({.run = folder_ / "longer", .output = folder_ / "second"});
+    RequestScorer first({.model = published() / "first"}), second({.model = folder_ / "second"});
+    first_ = first.version(), second_ = second.version();
+    ASSERT_NE(first_, second_);
+    std::ofstream cases(folder_ / "cases.jsonl");
+    const auto add = [&](const char* path, Asked asked, const Json& body) {
+      Json of_versions;
+      for (RequestScorer* const model : {&first, &second})
+        of_versions[model->version()] = answer(*model, body, asked);
+      cases << Json{{"path", path}, {"body", body}, {"answers", of_versions}}.dump() << "\n";
+    };
+    for (std::int64_t u = 0; u < 5; ++u) {
+      add("/score", Asked::scores, body_of(u, {3, u, 7}));
+      Json top = body_of(u, {});
+      top["k"] = 3, top["by"] = "negative", top["exclude_seen"] = u % 2 == 0;
+      add("/top", Asked::top, top);
+    }
+    add("/score", Asked::scores, Json{{"requests", {body_of(7, {1}), body_of(8, {2, 3})}}});
   }
-  add("/score", Asked::scores, Json{{"requests", {body_of(7, {1}), body_of(8, {2, 3})}}});
-  cases.close();
+  Path published() const { return folder_ / "published"; }
 
-  ServeOptions options = serve_options(published / "first");
-  options.watch = published;
+  std::string first_, second_;
+};
+
+TEST_F(ServeVersions, EveryAnswerIsOfOnePublishedVersionAndNoneIsLost) {
+  ServeOptions options = serve_options(published() / "first");
+  options.watch = published();
   const Server server(options);
   const CommandResult result =
       client(fmt::format("versions {} {} 40 {} {}", server.port(), (folder_ / "cases.jsonl").string(),
-                         (folder_ / "second").string(), (published / "second").string()));
+                         (folder_ / "second").string(), (published() / "second").string()));
   EXPECT_EQ(result.exit_status, 0) << result.text;
-  EXPECT_EQ(server.model(), second.version());
+  EXPECT_EQ(server.model(), second_);
+}
+
+TEST_F(ServeVersions, AKilledServerBeginsAgainWithWhatIsPublished) {
+  std::filesystem::rename(folder_ / "second", published() / "second");
+  const CommandResult result =
+      client(fmt::format("killed {}/hstu {} {} first={} second={}", HSTU_PROGRAM_DIR, published().string(),
+                         (folder_ / "cases.jsonl").string(), first_, second_));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
 }
 
 TEST_F(Serve, RefusesHostileRequestsAndAnswersTheNext) {
