@@ -53,8 +53,8 @@ std::vector<BegunUpload> begun_uploads(const ObjectStore& store, const std::stri
   for (UploadsPage page;;) {
     std::string query = "prefix=" + percent_encoded(prefix, false) + "&";
     if (!page.next_key.empty()) {
-      query = "key-marker=" + percent_encoded(page.next_key, false) + "&" + query +
-              "upload-id-marker=" + percent_encoded(page.next_id, false) + "&";
+      query = fmt::format("key-marker={}&{}upload-id-marker={}&", percent_encoded(page.next_key, false),
+                          query, percent_encoded(page.next_id, false));
     }
     const StoreAnswer answer =
         store.ask({.bucket = bucket, .query = query + "uploads=", .about = object_name(bucket, prefix)},

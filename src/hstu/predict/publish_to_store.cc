@@ -40,7 +40,7 @@ class StorePublisher {
 
   std::string send(const Path& path, const std::string& base, std::int64_t part_bytes) {
     const StoredExport stored = describe(path, base);
-    const std::string name = stored.name();
+    std::string name = stored.name();
     bases_[name] = base;
     if (sizes_.contains(manifest_key(url_, name))) return name;
     std::vector<FileUpload> missing;
