@@ -57,6 +57,16 @@ TEST(KeptEvents, EndAtTheFirstDifferenceInAnyColumn) {
   }
 }
 
+TEST(KeptEvents, HaveTheTimeOfTheEventBehindThem) {
+  const KeptColumns history = columns_of(10, false);
+  KeptEvents kept;
+  kept.replace(history.view(), 0, 8);
+  EXPECT_EQ(kept.time_behind(3), history.time[3]);
+  EXPECT_EQ(kept.time_behind(8), history.time[8]);
+  kept.shorten(5);
+  EXPECT_EQ(kept.time_behind(5), history.time[5]);
+}
+
 TEST(KeptEvents, AreThoseOfShorterAndLongerHistories) {
   const KeptEvents known = known_columns(columns_of(kKeptEvents, false));
   EXPECT_EQ(known.equal_events(columns_of(kKeptEvents + 40, false).view(), kKeptEvents + 40), kKeptEvents);

@@ -56,9 +56,12 @@ class ChangingHistories {
   void change(RequestEvents& events) {
     if (!events.item.empty() && random_.below(5) == 0)
       events.item[random_.below(events.item.size())] = static_cast<std::int64_t>(random_.below(12));
+    if (!events.time.empty() && random_.below(4) == 0)  // one of the last, which the events before may read
+      events.time[events.time.size() - 1 - random_.below(std::min<std::size_t>(3, events.time.size()))] +=
+          static_cast<std::int64_t>(random_.below(20'000));
     for (std::uint64_t i = 0, n = random_.below(9); i < n; ++i) {
       events.item.push_back(static_cast<std::int64_t>(random_.below(12)));
-      events.time.push_back(1000 + 50 * std::ssize(events.time));
+      events.time.push_back((events.time.empty() ? 1000 : events.time.back()) + 50);
       events.action.push_back(static_cast<std::uint8_t>(1 + random_.below(2)));
     }
     if (events.item.size() > 60) events = {};  // a new user

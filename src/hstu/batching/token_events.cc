@@ -58,6 +58,7 @@ std::int64_t KeptEvents::equal_events(const TokenEvents& events, std::int64_t mo
 
 void KeptEvents::shorten(std::int64_t events) {
   if (events >= size()) return;
+  next_time_ = time_behind(events);
   const auto count = static_cast<std::size_t>(events);
   item_.resize(count), time_.resize(count), action_.resize(count);
   if (!action_id_.empty()) action_id_.resize(count);
@@ -66,6 +67,7 @@ void KeptEvents::shorten(std::int64_t events) {
 void KeptEvents::replace(const TokenEvents& events, std::int64_t same, std::int64_t count) {
   require(same <= size() && same <= count && count <= events.size(),
           "expected at most {} known events of {}, found {}", size(), count, same);
+  if (count < events.size()) next_time_ = events.time[static_cast<std::size_t>(count)];
   replace_from(item_, events.item, same, count);
   replace_from(time_, events.time, same, count);
   replace_from(action_, events.action, same, count);

@@ -25,6 +25,10 @@ class KeptEvents {
   std::int64_t size() const { return std::ssize(item_); }
   // How many of the first `most` events are equal: the place of the first difference.
   std::int64_t equal_events(const TokenEvents& events, std::int64_t most) const;
+  // The time of the event behind the first `count`, which is one of them or was there when they became these.
+  std::int64_t time_behind(std::int64_t count) const {
+    return count < size() ? time_[static_cast<std::size_t>(count)] : next_time_;
+  }
   void shorten(std::int64_t events);
   // Becomes the first `count` of `events`, of which the first `same` are what it has.
   void replace(const TokenEvents& events, std::int64_t same, std::int64_t count);
@@ -32,6 +36,7 @@ class KeptEvents {
  private:
   std::vector<std::int64_t> item_, time_, action_id_;
   std::vector<std::uint8_t> action_;
+  std::int64_t next_time_ = 0;  // of the event that was behind them
 };
 
 }  // namespace hstu

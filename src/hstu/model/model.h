@@ -24,7 +24,8 @@ struct KeptTokens {
   std::int64_t contexts = 0;     // tokens before the first event
   std::int64_t of_event = 1;     // tokens
   std::int64_t last_events = 0;  // so many of the last events of a history are computed in every pass
-  bool bias = false;             // attention has a relative bias, and may read the times of keys
+  bool bias = false;             // attention has a relative bias, and may read the times of keys and, of the
+                                 // query of an event, that of the next one
 };
 
 class Model {

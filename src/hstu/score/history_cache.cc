@@ -125,8 +125,7 @@ void HistoryCache::find(Use& use) {
   use.entry = entry_of(use);
   if (use.entry == nullptr) return;
   Entry& entry = *use.entry;
-  // Within a batch an entry only loses events, or is replaced by one without any.
-  use.known = std::min(use.equal, entry.events.size());
+  use.known = known_of(entry, use);
   if (entry.batch == batch_) {
     // Another sample of the batch writes behind what it reuses: this one reads no more than that.
     use.known = use.kept = std::min(use.known, entry.reused);
@@ -141,6 +140,16 @@ void HistoryCache::find(Use& use) {
   entry.reused = use.known;
   use.kept = most;
   reserve(use);
+}
+
+// How many of the first events of the use have their keys in the entry. With a bias the query of an event has
+// the time of the next one.
+std::int64_t HistoryCache::known_of(const Entry& entry, const Use& use) const {
+  // Within a batch an entry only loses events, or is replaced by one without any.
+  const std::int64_t known = std::min(use.equal, entry.events.size());
+  const TokenEvents& events = use.history.events;
+  if (!kept_.bias || known == 0 || known == events.size()) return known;
+  return events.time[static_cast<std::size_t>(known)] == entry.events.time_behind(known) ? known : known - 1;
 }
 
 // Takes pages for the events to keep; fewer events are kept where there are not enough.

@@ -108,6 +108,7 @@ class HistoryCache {
   }
   void compare(Use& use) const;
   void find(Use& use);
+  std::int64_t known_of(const Entry& entry, const Use& use) const;
   Entry* entry_of(const Use& use);
   void reserve(Use& use);
   bool take_page(Entry& entry);
