@@ -82,6 +82,14 @@ bool has_few_long_tiles(const AttentionProblem& p, const AttentionDevice& device
          4 * tiles <= 3 * device.multiprocessors;
 }
 
+// Whether a block for each row is the fastest for what is computed pair by pair otherwise: keys and values
+// are read for each row, not for 16 of a sample.
+bool has_few_rows(const AttentionProblem& p) {
+  constexpr std::int64_t kBelow = 16;  // queries of a sample, on average
+  return p.past.any() && p.mask.hidden_period == 0 && p.dropout.rate == 0 &&
+         p.query_rows() < kBelow * p.samples;
+}
+
 // The same for the kernels for Hopper and for mma.sync, given that not_for_tensor_cores is "".
 std::string not_hopper(const AttentionProblem& p, const AttentionDevice& device) {
   if (device.major != 9)
@@ -157,8 +165,7 @@ AttentionRoute route_on_gpu(const AttentionProblem& p, const AttentionDevice& de
   const bool is_softmax = p.score == ScoreFunction::softmax;
   if (p.kernels == AttentionChoice::automatic && is_softmax) return route_of_softmax(p, device);
   if (on_cuda_cores && (is_softmax || is_by_pairs(p)))
-    return {AttentionKernel::softmax, AttentionKernel::softmax,
-            "kernels for a softmax, hidden or cached keys and dropout"};
+    return {AttentionKernel::softmax, AttentionKernel::softmax, "kernels pair by pair"};
   if (p.kernels != AttentionChoice::automatic) return chosen_route(p, device);
   if (p.query_offsets != nullptr) {
     const std::string other = not_for_few_queries(p);
@@ -206,8 +213,13 @@ constexpr KernelSupport kSupport[] = {
     {.kernel = AttentionKernel::mma, .softmax = true, .bias = true, .softmax_of_hidden_keys = true},
     {.kernel = AttentionKernel::few_queries},
     {.kernel = AttentionKernel::plain, .bias = true},
-    {.kernel = AttentionKernel::softmax, .softmax = true, .past = true, .hidden_keys = true, .dropout = true},
-    {.kernel = AttentionKernel::single_rows, .row_stable = true},
+    {.kernel = AttentionKernel::softmax,
+     .softmax = true,
+     .bias = true,
+     .past = true,
+     .hidden_keys = true,
+     .dropout = true},
+    {.kernel = AttentionKernel::single_rows, .softmax = true, .bias = true, .past = true, .row_stable = true},
     {.kernel = AttentionKernel::queries, .past = true}};
 
 }  // namespace
@@ -257,6 +269,11 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
     route.forward = AttentionKernel::queries;
     route.forward_cluster = 1;
     route.why += ", forward on tensor cores: tiles of queries";
+  }
+  if (route.forward == AttentionKernel::softmax && p.kernels == AttentionChoice::automatic &&
+      has_few_rows(p)) {
+    route.forward = AttentionKernel::single_rows;
+    route.why += ", forward row by row: few queries";
   }
   if (p.row_stable) {
     route.forward = AttentionKernel::single_rows;

@@ -25,7 +25,7 @@ enum class AttentionKernel {
   few_queries,  // bf16 with query offsets: bound by reading keys and values
   plain,        // fp32 arithmetic on CUDA cores: everything else on GPUs
   softmax,      // the same pair by pair: cached keys, softmax scores that hopper and mma do not compute
-  single_rows,  // the same, forward alone, a row by itself: row_stable
+  single_rows,  // the same, forward alone, a row by itself: row_stable, and few queries with cached keys
   queries,      // forward alone, wgmma: many queries that are the last tokens of samples, and cached keys
 };
 

@@ -57,14 +57,15 @@ void check_gradients(const AttentionProblem& p, const AttentionGradients& g, Att
 
 // Bytes at the end of the workspace for the bias of a pass of `kernel`, if the problem has one.
 std::int64_t bias_bytes_of(const AttentionProblem& p, AttentionKernel kernel, bool gradients) {
-  return bias_bytes(p, kernel != AttentionKernel::plain, gradients);
+  if (kernel == AttentionKernel::single_rows) return 0;
+  return bias_bytes(p, !is_on_cuda_cores(kernel), gradients);
 }
 
 // The bias of a pass whose kernel needs `kernel_bytes` of the workspace before it. `g`: of the backward pass.
 Bias bias_after(std::int64_t kernel_bytes, const AttentionProblem& p, AttentionKernel kernel,
                 const AttentionGradients* g, void* workspace, cudaStream_t stream) {
-  return prepare_bias(p, kernel != AttentionKernel::plain, g, static_cast<char*>(workspace) + kernel_bytes,
-                      stream);
+  if (kernel == AttentionKernel::single_rows) return bias_as_it_is(p.bias);  // few pairs: no launch before it
+  return prepare_bias(p, !is_on_cuda_cores(kernel), g, static_cast<char*>(workspace) + kernel_bytes, stream);
 }
 
 // Bytes of scratch memory without those of a bias.
@@ -114,9 +115,9 @@ void attention_forward(const AttentionProblem& p, const AttentionDevice& device,
   else if (route.forward == AttentionKernel::queries)
     queries_forward(p, o, stream);
   else if (route.forward == AttentionKernel::softmax)
-    softmax_forward(p, o, stream);
+    softmax_forward(p, o, bias, stream);
   else if (route.forward == AttentionKernel::single_rows)
-    single_rows_forward(p, o, stream);
+    single_rows_forward(p, o, bias, stream);
   else
     plain_forward(p, o, bias, stream);
 }
@@ -138,7 +139,7 @@ void attention_backward(const AttentionProblem& p, const AttentionDevice& device
   else if (route.backward == AttentionKernel::few_queries)
     few_queries_backward(p, g, stream);
   else if (route.backward == AttentionKernel::softmax)
-    softmax_backward(p, g, scratch.data, stream);
+    softmax_backward(p, g, bias, scratch.data, stream);
   else
     plain_backward(p, g, bias, stream);
   if (bias != nullptr) finish_bias(*bias, g, stream);

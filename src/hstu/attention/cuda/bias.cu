@@ -203,12 +203,7 @@ std::int64_t bias_bytes(const AttentionProblem& p, bool ticks, bool gradients) {
   return p.bias.any() ? places_of(p, ticks, gradients).end : 0;
 }
 
-Bias prepare_bias(const AttentionProblem& p, bool ticks, const AttentionGradients* g, void* memory,
-                  cudaStream_t stream) {
-  const RelativeBias& from = p.bias;
-  const Places at = places_of(p, ticks, g != nullptr);
-  char* const base = static_cast<char*>(memory);
-  const auto place = [&]<typename T>(std::int64_t offset, T*) { return reinterpret_cast<T*>(base + offset); };
+Bias bias_as_it_is(const RelativeBias& from) {
   Bias b;
   b.position = static_cast<const float*>(from.position_table);
   b.time = static_cast<const float*>(from.time_table);
@@ -216,6 +211,16 @@ Bias prepare_bias(const AttentionProblem& p, bool ticks, const AttentionGradient
   b.buckets = static_cast<std::int32_t>(from.buckets);
   b.tables = static_cast<std::int32_t>(from.tables), b.thresholds = from.thresholds;
   b.queries.times = from.query_time, b.keys.times = from.key_time;
+  return b;
+}
+
+Bias prepare_bias(const AttentionProblem& p, bool ticks, const AttentionGradients* g, void* memory,
+                  cudaStream_t stream) {
+  const RelativeBias& from = p.bias;
+  const Places at = places_of(p, ticks, g != nullptr);
+  char* const base = static_cast<char*>(memory);
+  const auto place = [&]<typename T>(std::int64_t offset, T*) { return reinterpret_cast<T*>(base + offset); };
+  Bias b = bias_as_it_is(from);
   PrepareArguments a{};
   a.offsets = p.offsets, a.thresholds = from.thresholds, a.tokens = p.tokens;
   a.samples = static_cast<std::int32_t>(p.samples), a.buckets = b.buckets;

@@ -57,6 +57,9 @@ struct Bias {
 // `gradients` the exact sums of both.
 std::int64_t bias_bytes(const AttentionProblem& problem, bool ticks, bool gradients);
 
+// Without anything that a launch prepares: kernels search the thresholds.
+Bias bias_as_it_is(const RelativeBias& from);
+
 // The bias of a problem that has one. Launches what writes `memory`: classes of distances, with `ticks` what
 // kernels for tensor cores read (every token must be a query, and thresholds at most 1,024), and zeros into
 // the sums of the gradients that are not null.

@@ -17,7 +17,8 @@ void plain_forward(const AttentionProblem& problem, const AttentionRows& o, cons
 void plain_backward(const AttentionProblem& problem, const AttentionGradients& gradients, const Bias* bias,
                     cudaStream_t stream);
 
-// Any type, head size and strides, as the plain forward pass; single_rows.cu.
-void single_rows_forward(const AttentionProblem& problem, const AttentionRows& o, cudaStream_t stream);
+// Any type, head size and strides, as the plain forward pass; a softmax and cached keys too; single_rows.cu.
+void single_rows_forward(const AttentionProblem& problem, const AttentionRows& o, const Bias* bias,
+                         cudaStream_t stream);
 
 }  // namespace hstu::cuda

@@ -44,21 +44,31 @@ __global__ void __launch_bounds__(kPlainThreads) query_gradients(const SoftmaxAr
   const SoftmaxMemory<kD> m(memory);
   const int head = block.head, lane = static_cast<int>(threadIdx.x % 32);
   const SoftmaxDropout<T> dropout(a, head);
+  const CachedBias bias{a.bias, head};
   softmax_fill<kSoftmaxOwn, kD>(m.own[0], a.q, block.first, block.rows, head, a.head_dim);
   softmax_fill<kSoftmaxOwn, kD>(m.own[1], a.d_o, block.first, block.rows, head, a.head_dim);
-  // Calls body(e, the lane's key is seen, its score, the slope of its weight) for the warp's rows.
+  // Calls body(e, the lane's key is seen, its score, the slope of its weight, the pair) for the warp's rows.
   const auto for_keys = [&](const auto& body) {
     block.for_tiles([&](int begin, int count) {
       block.fill_keys<kD>(m.other[0], a.k, a.past, a.past.k, begin, count, a.head_dim);
       block.fill_keys<kD>(m.other[1], a.v, a.past, a.past.v, begin, count, a.head_dim);
       __syncthreads();
+      const int key = begin + lane;
+      const std::int64_t key_time = lane < count ? block.key_time(a, key) : 0;
 #pragma unroll
       for (int e = 0; e < kSoftmaxEach; ++e) {
-        const int r = SoftmaxBlock::warp_row(e), key = begin + lane;
+        const int r = SoftmaxBlock::warp_row(e);
         const bool sees = lane < count && block.sees(r, key);
-        float slope = m.dot(1, r);
-        if (sees) slope *= dropout.factor(dropout.row(block.first + r), key);
-        body(e, sees, a.alpha * m.dot(0, r), slope);
+        float score = a.alpha * m.dot(0, r), slope = m.dot(1, r);
+        BiasedPair pair;
+        if (sees) {
+          slope *= dropout.factor(dropout.row(block.first + r), key);
+          if (bias.any()) {
+            pair = bias.pair(key - (block.token + r), bias.query_time(block.first + r), key_time);
+            score += bias.of(pair);
+          }
+        }
+        body(e, sees, score, slope, pair);
       }
     });
   };
@@ -66,7 +76,7 @@ __global__ void __launch_bounds__(kPlainThreads) query_gradients(const SoftmaxAr
   if (a.silu == 0) {
     RunningSoftmax running[kSoftmaxEach];
     float mean[kSoftmaxEach] = {};
-    for_keys([&](int e, bool sees, float score, float slope) {
+    for_keys([&](int e, bool sees, float score, float slope, const BiasedPair&) {
       float before;
       const float weight = running[e].take(sees ? score : -INFINITY, before);
       mean[e] = mean[e] * before + softmax_warp_sum(sees ? weight * slope : 0.0f);
@@ -79,8 +89,9 @@ __global__ void __launch_bounds__(kPlainThreads) query_gradients(const SoftmaxAr
     }
   }
   SoftmaxSums<kD> sums[kSoftmaxEach];
-  for_keys([&](int e, bool sees, float score, float slope) {
+  for_keys([&](int e, bool sees, float score, float slope, const BiasedPair& biased) {
     const SoftmaxPair pair = sees ? softmax_pair(a.silu != 0, score, slope, row[e]) : SoftmaxPair();
+    if (sees) bias.add_gradient(biased, block.place.scale * pair.slope);
     sums[e].add(pair.slope, m.other[0]);
   });
 #pragma unroll
@@ -102,6 +113,7 @@ __global__ void __launch_bounds__(kPlainThreads) key_gradients(const SoftmaxArgu
   const SoftmaxMemory<kD> m(memory);
   const int head = block.head, lane = static_cast<int>(threadIdx.x % 32);
   const SoftmaxDropout<T> dropout(a, head);
+  const CachedBias bias{a.bias, head};
   const SampleRows& queries = block.place.queries;
   softmax_fill<kSoftmaxOwn, kD>(m.own[0], a.k, block.first, block.rows, head, a.head_dim);
   softmax_fill<kSoftmaxOwn, kD>(m.own[1], a.v, block.first, block.rows, head, a.head_dim);
@@ -113,18 +125,22 @@ __global__ void __launch_bounds__(kPlainThreads) key_gradients(const SoftmaxArgu
     __syncthreads();
     SoftmaxRow row;
     std::uint64_t dropout_row = 0;
+    std::int64_t query_time = 0;
     if (lane < count) {
       if (a.silu == 0) row = a.rows[query * a.samples.heads + head];
       dropout_row = dropout.row(query);
+      query_time = bias.query_time(query);
     }
 #pragma unroll
     for (int e = 0; e < kSoftmaxEach; ++e) {
-      const int r = SoftmaxBlock::warp_row(e);
-      const bool sees = lane < count && block.sees(r, queries.from + begin + lane);
-      const float score = a.alpha * m.dot(0, r), through_value = m.dot(1, r);
+      const int r = SoftmaxBlock::warp_row(e), key = block.token + r, token = queries.from + begin + lane;
+      const bool sees = lane < count && block.sees(r, token);
+      float score = a.alpha * m.dot(0, r);
+      const float through_value = m.dot(1, r);
       SoftmaxPair pair;
       if (sees) {
-        const float factor = dropout.factor(dropout_row, block.token + r);
+        if (bias.any()) score += bias.of(bias.pair(key - token, query_time, bias.key_time(block.first + r)));
+        const float factor = dropout.factor(dropout_row, key);
         pair = softmax_pair(a.silu != 0, score, through_value * factor, row);
         pair.weight *= factor;
       }
@@ -148,11 +164,11 @@ std::int64_t softmax_backward_bytes(const AttentionProblem& p) {
   return p.query_rows() * p.heads * static_cast<std::int64_t>(sizeof(SoftmaxRow));
 }
 
-void softmax_backward(const AttentionProblem& p, const AttentionGradients& g, void* workspace,
-                      cudaStream_t stream) {
+void softmax_backward(const AttentionProblem& p, const AttentionGradients& g, const Bias* bias,
+                      void* workspace, cudaStream_t stream) {
   with_softmax_form(p, [&]<typename T, int kD>() {
     constexpr int kBytes = SoftmaxLayout<kD>::kBackwardBytes;
-    SoftmaxArguments<T> arguments = softmax_arguments<T>(p);
+    SoftmaxArguments<T> arguments = softmax_arguments<T>(p, bias);
     arguments.d_o = rows_of<T>(g.d_o);
     arguments.dq = softmax_rows<T>(g.dq);
     arguments.dk = softmax_rows<T>(g.dk);

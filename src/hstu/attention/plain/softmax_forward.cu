@@ -15,6 +15,7 @@ __global__ void __launch_bounds__(kPlainThreads) outputs(const SoftmaxArguments<
                *const values = keys + Layout::kOtherFloats;
   const int head = block.head, lane = static_cast<int>(threadIdx.x % 32);
   const SoftmaxDropout<T> dropout(a, head);
+  const CachedBias bias{a.bias, head};
   softmax_fill<kSoftmaxOwn, kD>(own, a.q, block.first, block.rows, head, a.head_dim);
   RunningSoftmax running[kSoftmaxEach];
   SoftmaxSums<kD> sums[kSoftmaxEach];
@@ -22,11 +23,15 @@ __global__ void __launch_bounds__(kPlainThreads) outputs(const SoftmaxArguments<
     block.fill_keys<kD>(keys, a.k, a.past, a.past.k, begin, count, a.head_dim);
     block.fill_keys<kD>(values, a.v, a.past, a.past.v, begin, count, a.head_dim);
     __syncthreads();
+    const int key = begin + lane;
+    const std::int64_t key_time = lane < count ? block.key_time(a, key) : 0;
 #pragma unroll
     for (int e = 0; e < kSoftmaxEach; ++e) {
-      const int r = SoftmaxBlock::warp_row(e), key = begin + lane;
+      const int r = SoftmaxBlock::warp_row(e);
       const bool sees = lane < count && block.sees(r, key);
-      const float score = a.alpha * softmax_dot<kD>(own + r * Layout::kStride, keys + lane * Layout::kStride);
+      float score = a.alpha * softmax_dot<kD>(own + r * Layout::kStride, keys + lane * Layout::kStride);
+      if (sees && bias.any())
+        score += bias.of(bias.pair(key - (block.token + r), bias.query_time(block.first + r), key_time));
       float before = 1, weight = 0;
       if (a.silu == 0)
         weight = running[e].take(sees ? score : -INFINITY, before);
@@ -48,10 +53,11 @@ __global__ void __launch_bounds__(kPlainThreads) outputs(const SoftmaxArguments<
 
 }  // namespace
 
-void softmax_forward(const AttentionProblem& p, const AttentionRows& o, cudaStream_t stream) {
+void softmax_forward(const AttentionProblem& p, const AttentionRows& o, const Bias* bias,
+                     cudaStream_t stream) {
   if (p.query_rows() == 0) return;
   with_softmax_form(p, [&]<typename T, int kD>() {
-    SoftmaxArguments<T> arguments = softmax_arguments<T>(p);
+    SoftmaxArguments<T> arguments = softmax_arguments<T>(p, bias);
     arguments.o = softmax_rows<T>(o);
     launch_grid(outputs<T, kD>, arguments, softmax_blocks(p, p.query_rows()), 1, kPlainThreads,
                 SoftmaxLayout<kD>::kForwardBytes, stream, "softmax attention forward");

@@ -10,19 +10,9 @@ Rows<T> softmax_rows(const AttentionRows& rows) {
   return {static_cast<T*>(rows.data), rows.row_stride, rows.head_stride};
 }
 
+// `bias`: null where the problem has none.
 template <typename T>
-SoftmaxPast<T> softmax_past(const CachedKeys& past) {
-  return {.k = rows_of<T>({past.k, past.row_stride, past.head_stride}),
-          .v = rows_of<T>({past.v, past.row_stride, past.head_stride}),
-          .page_tokens = static_cast<std::int32_t>(past.page_tokens),
-          .pages = past.pages,
-          .page_offsets = past.page_offsets,
-          .lengths = past.lengths,
-          .past_of = past.any() ? past.past_of : nullptr};
-}
-
-template <typename T>
-SoftmaxArguments<T> softmax_arguments(const AttentionProblem& p) {
+SoftmaxArguments<T> softmax_arguments(const AttentionProblem& p, const Bias* bias) {
   return {.samples = samples_of(p),
           .query_offsets = p.offsets_of_queries(),
           .q = rows_of<T>(p.q),
@@ -33,7 +23,8 @@ SoftmaxArguments<T> softmax_arguments(const AttentionProblem& p) {
           .dq = {},
           .dk = {},
           .dv = {},
-          .past = softmax_past<T>(p.past),
+          .past = cached_rows<T>(p.past),
+          .bias = bias != nullptr ? *bias : Bias(),
           .hidden = {p.mask.hidden_period, p.mask.hidden_phase},
           .silu = p.score == ScoreFunction::silu,
           .alpha = static_cast<float>(p.alpha),

@@ -6,6 +6,7 @@
 
 #include "hstu/attention/cuda/jagged_rows.cuh"
 #include "hstu/attention/hidden_keys.h"
+#include "hstu/attention/plain/cached_rows.cuh"
 #include "hstu/attention/plain/place.cuh"
 #include "hstu/device/cuda/launch.cuh"
 #include "hstu/device/cuda/random.cuh"
@@ -22,23 +23,14 @@ struct SoftmaxRow {
   float log_sum = 0, mean = 0;
 };
 
-// CachedKeys of a problem. past_of: null without them.
-template <typename T>
-struct SoftmaxPast {
-  Rows<const T> k, v;
-  std::int32_t page_tokens;
-  const std::int32_t* pages;
-  const std::int64_t *page_offsets, *lengths;
-  const std::int32_t* past_of;
-};
-
 template <typename T>
 struct SoftmaxArguments {
   Samples samples;
   const std::int64_t* query_offsets;
   Rows<const T> q, k, v, d_o;
   Rows<T> o, dq, dk, dv;
-  SoftmaxPast<T> past;
+  CachedRows<T> past;
+  Bias bias;  // no tables: none
   HiddenKeys hidden;
   std::int32_t silu;  // in place of the softmax
   float alpha;
@@ -154,8 +146,7 @@ struct SoftmaxBlock {
   int head, rows, token;  // own rows; the first is the sample's token `token`
   std::int64_t first;     // and row `first` of the batch
   HiddenKeys hidden;
-  int past = 0;                         // cached keys
-  const std::int32_t* pages = nullptr;  // theirs
+  PastOfSample past;
 
   template <typename T>
   __device__ SoftmaxBlock(const SoftmaxArguments<T>& a, bool keys)
@@ -164,7 +155,7 @@ struct SoftmaxBlock {
         of_keys(keys),
         head(static_cast<int>(blockIdx.y)),
         hidden(a.hidden) {
-    if (place.found && a.past.past_of != nullptr) add_past(a);
+    if (place.found) add_past(a);
     rows = smaller(kSoftmaxOwn, own().count - place.begin);
     token = own().from + place.begin;
     first = static_cast<std::int64_t>(own().first_row) + place.begin;
@@ -182,14 +173,20 @@ struct SoftmaxBlock {
   }
   // The sample's keys, or values, from token `begin` on: those of its past are in pages.
   template <int kD, typename T>
-  __device__ void fill_keys(float* to, const Rows<const T>& own_rows, const SoftmaxPast<T>& cached,
+  __device__ void fill_keys(float* to, const Rows<const T>& own_rows, const CachedRows<T>& cached,
                             const Rows<const T>& cached_rows, int begin, int count, int head_dim) const {
     softmax_fill_rows<kSoftmaxOther, kD>(to, count, head_dim, [&](int row) {
       const int at = begin + row;
-      if (at >= past) return own_rows.at(static_cast<std::int64_t>(place.keys.first_row) + at, head);
-      const std::int64_t page = pages[at / cached.page_tokens];
-      return cached_rows.at(page * cached.page_tokens + at % cached.page_tokens, head);
+      return at < past.tokens ? cached_rows.at(past.row(cached, at), head)
+                              : own_rows.at(static_cast<std::int64_t>(place.keys.first_row) + at, head);
     });
+  }
+  // The time of the sample's key `at`, for a block of queries; 0 without a time table.
+  template <typename T>
+  __device__ std::int64_t key_time(const SoftmaxArguments<T>& a, int at) const {
+    if (a.bias.time == nullptr) return 0;
+    return at < past.tokens ? a.past.time[past.row(a.past, at)]
+                            : a.bias.keys.times[static_cast<std::int64_t>(place.keys.first_row) + at];
   }
   // Calls body(first other row of the tile, counted in the sample's; their number) for the tiles that an own
   // row may meet.
@@ -213,17 +210,15 @@ struct SoftmaxBlock {
  private:
   template <typename T>
   __device__ void add_past(const SoftmaxArguments<T>& a) {
-    const int which = a.past.past_of[place.sample];
-    if (which < 0) return;
-    past = static_cast<int>(a.past.lengths[which]);
-    pages = a.past.pages + a.past.page_offsets[which];
-    place.mask = mask_of(a.samples, place.sample, place.mask.n + past);
-    place.queries.from += past;
+    past = PastOfSample(a.past, place.sample);
+    if (past.tokens == 0) return;
+    place.mask = mask_of(a.samples, place.sample, place.mask.n + past.tokens);
+    place.queries.from += past.tokens;
     if (of_keys) {  // the past has no gradients
-      place.keys.from = past;
+      place.keys.from = past.tokens;
     } else {
-      place.keys.first_row -= past;
-      place.keys.count += past;
+      place.keys.first_row -= past.tokens;
+      place.keys.count += past.tokens;
     }
   }
 };
