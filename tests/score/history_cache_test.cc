@@ -306,10 +306,23 @@ TEST_F(CachedHistoriesOnGpu, OfSoftmaxBlocks) {
   EXPECT_GT(expect_same_scores(kPage, 4 * kPage, 2e-5).fetched_events, 0);
 }
 
-TEST_F(CachedHistoriesOnGpu, AreNoneWithARelativeBias) {
+// A page has the times of its tokens too.
+constexpr std::int64_t kTimes = 32 * 2 * 2 * 8;
+
+TEST_F(CachedHistoriesOnGpu, OfARelativeBias) {
   use_retrieval(SequencePreset::meta);
-  train_and_export();
-  EXPECT_EQ(open(1 << 20, "cuda")->cache(), nullptr);
+  EXPECT_GT(expect_same_scores(kPage + kTimes, 0, 2e-5).evicted, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, OfARelativeBiasComeBackFromTheHost) {
+  use_retrieval(SequencePreset::meta);
+  EXPECT_GT(expect_same_scores(kPage + kTimes, 4 * (kPage + kTimes), 2e-5).fetched_events, 0);
+}
+
+TEST_F(CachedHistoriesOnGpu, OfARelativeBiasInBf16) {
+  use_retrieval(SequencePreset::meta);
+  options_.precision = Precision::bf16, options_.device = "cuda";
+  EXPECT_GT(expect_same_scores(kPage / 2 + kTimes, 0, 4e-3).evicted, 0);
 }
 
 TEST_F(CachedHistoriesOnGpu, AnswerManyThreads) {

@@ -12,5 +12,6 @@ void copy_rows(const CopyRows<T>& p, HostStream) {
 
 template void copy_rows(const CopyRows<float>&, HostStream);
 template void copy_rows(const CopyRows<double>&, HostStream);
+template void copy_rows(const CopyRows<std::int64_t>&, HostStream);
 
 }  // namespace hstu::kernels

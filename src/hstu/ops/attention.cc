@@ -246,6 +246,18 @@ void keep(const Columns& x, const AttentionKept& kept, Tensor to, DeviceStream s
                      stream);
 }
 
+template <typename DeviceStream>
+void keep_times(const Tensor& time, const AttentionKept& kept, Tensor to, DeviceStream stream) {
+  kernels::copy_rows(kernels::CopyRows<std::int64_t>{.rows = kept.tokens.size(),
+                                                     .width = 1,
+                                                     .x = time.data<std::int64_t>(),
+                                                     .x_stride = 1,
+                                                     .from = kept.tokens.data<std::int32_t>(),
+                                                     .to = kept.slots.data<std::int64_t>(),
+                                                     .y = to.mutable_data<std::int64_t>()},
+                     stream);
+}
+
 }  // namespace
 
 Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns& v,
@@ -276,6 +288,8 @@ Variable attention(Tape& tape, const Columns& q, const Columns& k, const Columns
     if (!shape.kept.tokens.defined()) return;
     keep<T>(k, shape.kept, shape.kept.k, stream);
     keep<T>(v, shape.kept, shape.kept.v, stream);
+    if (shape.kept.time.defined() && shape.bias.key_time.defined())
+      keep_times(shape.bias.key_time, shape.kept, shape.kept.time, stream);
   });
   auto differentiate = [=, kept_o = log_sums.defined() ? o : Tensor()](const Tensor& d_o) mutable {
     dispatch<Operation::attention>(context, type, [&]<typename T>(auto stream) {

@@ -37,9 +37,10 @@ struct AttentionPast {
 
 // Where keys and values of some tokens are kept: those of row tokens[i] become row slots[i]. Undefined: none.
 struct AttentionKept {
-  Tensor k, v;    // (slots, H * D) of the type of k and v
-  Tensor tokens;  // (n) i32
-  Tensor slots;   // (n) i64
+  Tensor k, v;       // (slots, H * D) of the type of k and v
+  Tensor tokens;     // (n) i32
+  Tensor slots;      // (n) i64
+  Tensor time = {};  // (slots) i64, for those of AttentionBias::key_time; undefined: they are not kept
 };
 
 // This rank's queries of the samples that ranks share, in runs of neighbours: R samples, of the keys that a

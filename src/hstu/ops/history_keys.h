@@ -17,6 +17,7 @@ struct HistoryKeys {
   std::vector<Layer> layers;
   ops::AttentionPast past;  // without k and v; undefined past_of: no sample has one
   Tensor tokens, slots;     // of ops::AttentionKept
+  Tensor time;              // the same, of all layers; undefined: none are kept
 
   // Of the next pass, which has `count` tokens and is on the context's device: keeps all of them, in rows
   // from `first` on.
@@ -29,7 +30,7 @@ struct HistoryKeys {
       shape.past = past;
       shape.past.k = keys.k, shape.past.v = keys.v;
     }
-    if (tokens.defined()) shape.kept = {keys.k, keys.v, tokens, slots};
+    if (tokens.defined()) shape.kept = {keys.k, keys.v, tokens, slots, layer == 0 ? time : Tensor()};
   }
 };
 

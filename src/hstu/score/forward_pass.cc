@@ -45,11 +45,9 @@ ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint
 
 bool ForwardPass::keep_histories(const HistoryCache::Limits& limits) {
   const Context& compute = learner_.compute;
-  const bool on_host = compute.device().is_host();
   const KeptTokens kept = learner_.model->kept_tokens();
   if (kept.layers == 0 || !samples_.shares_contexts()) return false;
-  if (!on_host && (kept.bias || compute.row_stable)) return false;
-  const bool half = !on_host && learner_.options.precision == Precision::bf16;
+  const bool half = !compute.device().is_host() && learner_.options.precision == Precision::bf16;
   cache_.emplace(kept, half ? DType::bf16 : DType::f32, limits, compute);
   return true;
 }

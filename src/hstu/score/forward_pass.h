@@ -33,8 +33,8 @@ class ForwardPass {
   // to `memory`, whose dataset is that of the constructor; it must outlive the pass.
   void read_requests(EventMemory& memory) { memory_ = &memory; }
   // From now on keys of the histories of such candidates are kept between batches. Changes no bit of any
-  // output on the host; on a GPU sums are divided differently. False where the model can keep none, where
-  // contexts are made of the item, and on a GPU with a relative bias or row_stable.
+  // output on the host; on a GPU sums are divided differently. False where the model can keep none, and where
+  // contexts are made of the item.
   bool keep_histories(const HistoryCache::Limits& limits);
   // Null: none are kept.
   const HistoryCache* cache() const { return cache_ ? &*cache_ : nullptr; }

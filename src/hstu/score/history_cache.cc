@@ -44,8 +44,9 @@ HistoryCache::HistoryCache(const KeptTokens& kept, DType type, const Limits& lim
     : kept_(kept),
       compute_(compute),
       page_rows_(kPageTokens * 2 * kept.layers),
-      page_bytes_(page_rows_ * (kept.width * static_cast<std::int64_t>(size_of(type)) +
-                                (kept.bias ? static_cast<std::int64_t>(sizeof(std::int64_t)) : 0))) {
+      key_bytes_(page_rows_ * kept.width * static_cast<std::int64_t>(size_of(type))),
+      page_bytes_(key_bytes_ +
+                  (kept.bias ? page_rows_ * static_cast<std::int64_t>(sizeof(std::int64_t)) : 0)) {
   require(kept.layers > 0, "a cache of histories for a model that keeps none");
   const std::int64_t most = (std::int64_t{1} << 31) / (2 * kept.layers) - 1,  // pages are numbered by 32 bits
       pages = std::min(limits.bytes / page_bytes_, most);
@@ -58,8 +59,11 @@ HistoryCache::HistoryCache(const KeptTokens& kept, DType type, const Limits& lim
     const std::int64_t first = 2 * i * kPageTokens;
     keys_.layers.push_back({memory_.row_range(first, rows), memory_.row_range(first + kPageTokens, rows)});
   }
-  if (kept.bias) time_ = Tensor::empty({rows}, DType::i64, compute);
-  near_ = {memory_.mutable_raw(), numbered(pages), {}};
+  near_ = {.data = memory_.mutable_raw(), .free = numbered(pages), .ages = {}};
+  if (kept.bias) {
+    keys_.time = Tensor::empty({rows}, DType::i64, compute);
+    near_.time = keys_.time.mutable_data<std::int64_t>(), near_.time_stride = page_rows_;
+  }
   counts_.limit = pages * page_bytes_;
   if (compute.device().is_host() || limits.behind < page_bytes_) return;
   const std::int64_t behind = std::min(limits.behind / page_bytes_, most);
@@ -68,7 +72,11 @@ HistoryCache::HistoryCache(const KeptTokens& kept, DType type, const Limits& lim
   const auto bytes = static_cast<std::size_t>(counts_.behind_limit);
   memory_behind_ = {static_cast<std::byte*>(from->allocate(bytes)),
                     [from, bytes](std::byte* data) { from->deallocate(data, bytes); }};
-  behind_ = {memory_behind_.get(), numbered(behind), {}};
+  behind_ = {.data = memory_behind_.get(), .free = numbered(behind), .ages = {}};
+  if (kept.bias) {
+    behind_.time = reinterpret_cast<std::int64_t*>(behind_.data + behind * key_bytes_);
+    behind_.time_stride = kPageTokens;
+  }
 }
 
 HistoryCache::~HistoryCache() {
@@ -186,8 +194,11 @@ bool HistoryCache::make_room(Pages& pages) {
 
 // Copies are on the stream of the passes: pages that are free on the host may be written by what follows.
 void HistoryCache::copy_page(Pages& to, std::int32_t page, const Pages& from, std::int32_t other) const {
-  copy_bytes(to.data + page * page_bytes_, from.data + other * page_bytes_,
-             static_cast<std::size_t>(page_bytes_), compute_.stream);
+  copy_bytes(to.data + page * key_bytes_, from.data + other * key_bytes_,
+             static_cast<std::size_t>(key_bytes_), compute_.stream);
+  if (to.time != nullptr)
+    copy_bytes(to.time + page * to.time_stride, from.time + other * from.time_stride,
+               kPageTokens * sizeof(std::int64_t), compute_.stream);
 }
 
 void HistoryCache::move_age(std::uint64_t key, Entry& entry, Pages& to) {
@@ -252,7 +263,6 @@ void HistoryCache::add_columns(Batch& batch) {
   std::vector<std::int32_t> pages, past_of, tokens;
   std::vector<std::int64_t> page_offsets{0}, lengths, slots;
   const auto token_offsets = batch.values<std::int64_t>(kTokenOffsetsColumn);
-  auto* const time = time_.defined() ? time_.mutable_data<std::int64_t>() : nullptr;
   for (std::size_t b = 0; b < uses_.size(); ++b) {
     const Use& use = uses_[b];
     const std::int64_t known = tokens_of(use.known);
@@ -267,10 +277,6 @@ void HistoryCache::add_columns(Batch& batch) {
     for (std::int64_t t = known; t < tokens_of(use.kept); ++t) {
       tokens.push_back(static_cast<std::int32_t>(token_offsets[b] + t - known));
       slots.push_back(slot_of(*use.entry, t));
-      const std::int64_t event = (t - kept_.contexts) / kept_.of_event;
-      if (time != nullptr)
-        time[slots.back()] =
-            t < kept_.contexts ? 0 : use.history.events.time[static_cast<std::size_t>(event)];
     }
   }
   add_list(batch, kTokens, tokens);
@@ -293,7 +299,7 @@ const HistoryKeys& HistoryCache::keys(const Batch& batch) {
                   .page_offsets = batch.tensor(kPageOffsets),
                   .lengths = batch.tensor(kLengths),
                   .past_of = batch.tensor(kPastOf),
-                  .time = time_};
+                  .time = keys_.time};
   if (batch.has(kTokens)) keys_.tokens = batch.tensor(kTokens), keys_.slots = batch.tensor(kSlots);
   return keys_;
 }

@@ -79,6 +79,8 @@ class HistoryCache {
   // so on, so that one copy moves it.
   struct Pages {
     std::byte* data = nullptr;
+    std::int64_t* time = nullptr;  // of the tokens, where attention reads times
+    std::int64_t time_stride = 0;  // from page to page
     std::vector<std::int32_t> free;
     std::list<std::uint64_t> ages;  // keys of the histories that are in them, the least recently used first
   };
@@ -131,11 +133,11 @@ class HistoryCache {
   KeptTokens kept_;
   Context compute_;
   std::int64_t page_rows_;   // of keys and values of all layers
-  std::int64_t page_bytes_;  // of these
+  std::int64_t key_bytes_;   // of these
+  std::int64_t page_bytes_;  // with the times
   Tensor memory_;            // of near_
   std::shared_ptr<std::byte> memory_behind_;
   HistoryKeys keys_;
-  Tensor time_;  // (rows of memory_) i64, where attention reads times
   Pages near_, behind_;
   std::unordered_map<std::uint64_t, Entry> entries_;
   std::vector<Use> uses_;  // of the batch

@@ -40,5 +40,6 @@ void copy_rows(const CopyRows<T>& p, CudaStream stream) {
 
 template void copy_rows(const CopyRows<float>&, CudaStream);
 template void copy_rows(const CopyRows<BFloat16>&, CudaStream);
+template void copy_rows(const CopyRows<std::int64_t>&, CudaStream);
 
 }  // namespace hstu::kernels
