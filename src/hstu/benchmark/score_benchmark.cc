@@ -29,17 +29,21 @@ struct Sizes {
 class RandomRequests {
  public:
   // `first`: the lowest user.
-  RandomRequests(const ScoreBenchmarkOptions& o, const Sizes& sizes, std::size_t columns,
+  RandomRequests(const ScoreBenchmarkOptions& o, const Sizes& sizes, const RequestScorer& scorer,
                  std::int64_t first = 0)
-      : options_(o), items_(sizes.items), requests_(static_cast<std::size_t>(sizes.users)) {
-    if (sizes.items > o.ids)
-      fail_usage("--items: {} candidates that differ need as many ids, found --ids {}", sizes.items, o.ids);
+      : options_(o),
+        items_(scorer.ranks() ? sizes.items : 0),
+        requests_(static_cast<std::size_t>(sizes.users)) {
+    if (items_ > o.ids)
+      fail_usage("--items: {} candidates that differ need as many ids, found --ids {}", items_, o.ids);
+    const std::size_t columns = scorer.form().columns();
     std::int64_t user = first;
     for (ScoreRequest& request : requests_) {
       request.user = user++;
       request.events.emplace();
       request.events->context.resize(columns);
       request.context.assign(columns, 1);
+      if (!scorer.ranks()) request.asked = Asked::top, request.top = sizes.items;
       fill(request, sizes.history);
     }
   }
@@ -103,7 +107,7 @@ double queued_requests_per_s(const ScoreBenchmarkOptions& o, const Sizes& sizes,
     std::vector<std::thread> threads;
     for (std::int64_t client = 0; client < o.clients; ++client)
       threads.emplace_back([&, client] {
-        RandomRequests requests(o, sizes, scorer->form().columns(), client * sizes.users);
+        RandomRequests requests(o, sizes, *scorer, client * sizes.users);
         for (std::int64_t round = 0; round < rounds; ++round) {
           std::vector<ScoreRequest> asked;
           for (const ScoreRequest* const request : requests.next()) asked.push_back(*request);
@@ -140,7 +144,7 @@ Json operations_of(const ScoreBenchmarkOptions& o, RequestScorer& scorer, Random
 Json measure(const ScoreBenchmarkOptions& o, const Sizes& sizes,
              const std::shared_ptr<RequestScorer>& shared) {
   RequestScorer& scorer = *shared;
-  RandomRequests requests(o, sizes, scorer.form().columns());
+  RandomRequests requests(o, sizes, scorer);
   const ForwardPass& pass = scorer.pass();
   std::vector<double> ms, batch, launches;
   std::int64_t replays = 0;
@@ -175,7 +179,6 @@ Json measure(const ScoreBenchmarkOptions& o, const Sizes& sizes,
 Json benchmark_score(const ScoreBenchmarkOptions& o) {
   RequestScorerOptions options{.model = o.model, .device = o.device};
   const auto plain = std::make_shared<RequestScorer>(options);
-  if (!plain->ranks()) fail_usage("{}: the model does not rank candidates", o.model.string());
   options.cache_bytes = o.cache_bytes;
   const auto cached = std::make_shared<RequestScorer>(options);
   const Device device = plain->pass().learner().compute.device();

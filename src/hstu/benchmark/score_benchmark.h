@@ -11,10 +11,10 @@
 namespace hstu {
 
 struct ScoreBenchmarkOptions {
-  Path model = {};  // a run or an export, whose kind ranks
+  Path model = {};  // a run or an export
   std::string device = {};
   std::vector<std::int64_t> histories{1024};  // events of each user
-  std::vector<std::int64_t> items{100};       // candidates of each request, other ones each time
+  std::vector<std::int64_t> items{100};  // candidates, other ones each time; kind retrieval: the best of all
   std::vector<std::int64_t> users{1};         // requests that are answered together
   std::int64_t new_events = 0;                // last ones of each user that the request before had not
   std::int64_t cache_bytes = std::int64_t{8} << 30;

@@ -18,13 +18,14 @@ void add_score_bench_command(CLI::App& bench) {
   const CLI::Range positive(std::int64_t{1}, std::int64_t{1} << 40);
   CLI::App* const command = bench.add_subcommand(
       "score", "Measure requests to a scorer in memory, with and without kept histories");
-  command->add_option("MODEL", o.model, "folder of an export, or of a run, of a model that ranks")
-      ->required();
+  command->add_option("MODEL", o.model, "folder of an export, or of a run")->required();
   command->add_option("--device", o.device, "host, cuda, cuda:N or auto; default: the run's own");
   command->add_option("--history", o.histories, "events of each user; several: one row for each")
       ->delimiter(',')
       ->check(positive);
-  command->add_option("--items", o.items, "candidates of each request")->delimiter(',')->check(positive);
+  command->add_option("--items", o.items, "candidates of each request; kind retrieval: the best of all items")
+      ->delimiter(',')
+      ->check(positive);
   command->add_option("--users", o.users, "requests that are answered together")
       ->delimiter(',')
       ->check(positive);
