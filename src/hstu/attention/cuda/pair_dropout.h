@@ -1,10 +1,10 @@
 // Dropout of the weights of pairs (AttentionProblem::dropout), as arguments of the kernels for tensor cores.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "hstu/attention/problem.h"
+#include "hstu/kernels/dropout_rate.h"
 
 namespace hstu::cuda {
 
@@ -17,8 +17,8 @@ struct PairDropout {
 };
 
 inline PairDropout pair_dropout_of(const AttentionProblem& p) {
-  const auto threshold = static_cast<std::uint32_t>(std::lround(p.dropout.rate * 65536));
-  return {p.dropout.key, p.dropout.row_names, threshold, static_cast<float>(65536.0 / (65536.0 - threshold))};
+  const std::uint32_t threshold = kernels::dropout_threshold(p.dropout.rate);
+  return {p.dropout.key, p.dropout.row_names, threshold, static_cast<float>(kernels::kept_factor(threshold))};
 }
 
 }  // namespace hstu::cuda

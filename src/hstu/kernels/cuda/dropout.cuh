@@ -1,10 +1,9 @@
 // kernels/dropout.h on a device: the same factors from the same numbers.
 #pragma once
 
-#include <cmath>
-
 #include "hstu/device/cuda/random.cuh"
 #include "hstu/kernels/dropout.h"
+#include "hstu/kernels/dropout_rate.h"
 
 namespace hstu::kernels::cuda {
 
@@ -13,8 +12,8 @@ class DropoutRows {
   explicit DropoutRows(const Dropout& dropout)
       : key_(dropout.key),
         row_names_(dropout.row_names),
-        threshold_(static_cast<std::uint32_t>(std::lround(dropout.rate * 65536))),
-        factor_(static_cast<float>(65536.0 / (65536.0 - threshold_))) {}
+        threshold_(dropout_threshold(dropout.rate)),
+        factor_(static_cast<float>(kept_factor(threshold_))) {}
 
   // The same under another key.
   __device__ DropoutRows with_key(std::uint64_t key) const {

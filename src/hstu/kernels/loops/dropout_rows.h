@@ -5,6 +5,7 @@
 
 #include "hstu/base/random.h"
 #include "hstu/kernels/dropout.h"
+#include "hstu/kernels/dropout_rate.h"
 
 namespace hstu::kernels {
 namespace {
@@ -65,13 +66,12 @@ void draw(std::uint64_t key, std::uint64_t counter, std::uint32_t threshold, T k
 template <typename T>
 void column_factors(const Dropout& dropout, std::int64_t row, std::int64_t first, std::int64_t width,
                     T* factors) {
-  // Rounds half up, as lround does for positive numbers.
-  const auto threshold = static_cast<std::uint32_t>(__builtin_lround(dropout.rate * 65536));
+  const std::uint32_t threshold = dropout_threshold(dropout.rate);
   if (threshold == 0) {
     for (std::int64_t c = 0; c < width; ++c) factors[c] = T(1);
     return;
   }
-  const T kept = T(65536.0 / (65536.0 - threshold));
+  const T kept = static_cast<T>(kept_factor(threshold));
   const auto name = static_cast<std::uint64_t>(dropout.row_names != nullptr ? dropout.row_names[row] : row);
   const std::uint64_t key = mix64(dropout.key ^ name);
   constexpr std::int64_t kWide = 16, kNarrow = 8;  // calls computed side by side
