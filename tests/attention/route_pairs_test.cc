@@ -41,7 +41,7 @@ TEST(AttentionRoute, WhatIsComputedPairByPairHasAKernelOfItsOwn) {
       for (const bool few : {false, true}) {
         AttentionProblem all;
         all.type = type, all.samples = 1, all.heads = 2, all.head_dim = 64, all.offsets = offsets;
-        all.tokens = all.queries = 64;
+        all.tokens = all.queries = 64'000;
         if (few) all.query_offsets = offsets;
         for (const bool biased : {false, true}) {
           if (biased) all.bias.position_table = table, all.bias.positions = 2;
@@ -124,7 +124,7 @@ TEST(AttentionRoute, ManyQueriesAndCachedKeysGoToTilesOfQueriesOnHopper) {
   p.queries = 63;
   EXPECT_EQ(choose_attention(p, kHopper).forward, AttentionKernel::few_queries);
   AttentionProblem cached = routed_problem();
-  cached.past = any_past();
+  cached.tokens = 100'000, cached.past = any_past();
   EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::softmax) << "pages of one token";
   cached.past.page_tokens = 24;
   EXPECT_EQ(choose_attention(cached, kHopper).forward, AttentionKernel::queries);
@@ -139,13 +139,17 @@ TEST(AttentionRoute, FewQueriesAndCachedKeysAreComputedRowByRow) {
   static const std::int64_t offsets[5] = {};
   AttentionProblem cached = routed_problem();
   cached.past = any_past();
-  cached.query_offsets = offsets, cached.queries = 63;
+  cached.tokens = 100'000, cached.query_offsets = offsets, cached.queries = 63;
   for (const AttentionDevice device : {kHopper, kAmpere}) {
     AttentionProblem p = cached;
     EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::single_rows);
     EXPECT_EQ(choose_attention(p, device).backward, AttentionKernel::softmax);
-    p.queries = 64;
+    p.queries = 8 * device.multiprocessors;  // of four heads
+    EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::single_rows);
+    ++p.queries;
     EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::softmax);
+    p.samples = p.queries / 15;
+    EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::single_rows);
     p.queries = 63, p.bias.position_table = table, p.bias.positions = 2, p.score = ScoreFunction::softmax;
     EXPECT_EQ(choose_attention(p, device).forward, AttentionKernel::single_rows);
     p.mask.hidden_period = 3;

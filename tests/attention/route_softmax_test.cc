@@ -16,7 +16,7 @@ TEST(AttentionRoute, ASoftmaxRunsOnTensorCoresWhereTheyComputeIt) {
   static const std::int64_t offsets[2] = {};
   static const std::int32_t contexts[1] = {};
   AttentionProblem p;
-  p.type = AttentionType::bf16, p.samples = 1, p.tokens = 64, p.heads = 2, p.head_dim = 64,
+  p.type = AttentionType::bf16, p.samples = 1, p.tokens = 10'000, p.heads = 2, p.head_dim = 64,
   p.offsets = offsets;
   p.score = ScoreFunction::softmax, p.log_sums = log_sums;
   const AttentionDevice hopper{9, 0, 132}, ampere{8, 0, 108};

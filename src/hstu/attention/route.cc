@@ -83,11 +83,13 @@ bool has_few_long_tiles(const AttentionProblem& p, const AttentionDevice& device
 }
 
 // Whether a block for each row is the fastest for what is computed pair by pair otherwise: keys and values
-// are read for each row, not for 16 of a sample.
-bool has_few_rows(const AttentionProblem& p) {
-  constexpr std::int64_t kBelow = 16;  // queries of a sample, on average
+// are read for each row, not for 16 of a sample, but a block is done in a fifteenth of the time.
+bool has_few_rows(const AttentionProblem& p, const AttentionDevice& device) {
+  constexpr std::int64_t kBelow = 16;             // queries of a sample, on average
+  constexpr std::int64_t kOfMultiprocessor = 32;  // queries and heads, which take 16 turns there
   return p.past.any() && p.mask.hidden_period == 0 && p.dropout.rate == 0 &&
-         p.query_rows() < kBelow * p.samples;
+         (p.query_rows() < kBelow * p.samples ||
+          p.query_rows() * p.heads <= kOfMultiprocessor * device.multiprocessors);
 }
 
 // The same for the kernels for Hopper and for mma.sync, given that not_for_tensor_cores is "".
@@ -271,7 +273,7 @@ AttentionRoute choose_attention(const AttentionProblem& p, const AttentionDevice
     route.why += ", forward on tensor cores: tiles of queries";
   }
   if (route.forward == AttentionKernel::softmax && p.kernels == AttentionChoice::automatic &&
-      has_few_rows(p)) {
+      has_few_rows(p, device)) {
     route.forward = AttentionKernel::single_rows;
     route.why += ", forward row by row: few queries";
   }
