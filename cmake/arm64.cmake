@@ -13,3 +13,4 @@ set(CMAKE_FIND_ROOT_PATH ${HSTU_ARM64_ROOT} ${HSTU_ARM64_ROOT}/../cuda-arm64)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${HSTU_ARM64_ROOT}/usr/include/aarch64-linux-gnu")
+set(HSTU_CROSS_LIBRARIES /usr/aarch64-linux-gnu/lib)  # of the compiler, for packages

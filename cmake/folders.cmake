@@ -17,8 +17,8 @@ set(HSTU_NOT_FUZZED attention balance benchmark comm device experiment kernels l
                     synthetic tensor training)
 
 # Folders whose loops take most of the time of a sanitizer's tests. The others are compiled with -O0 there, in half of the time.
-set(HSTU_OPTIMISED_IN_SANITIZERS attention balance base baseline batching dataset embedding kernels loss metrics model ops
-                                 optimizer rows tensor tokenizer)
+set(HSTU_OPTIMISED_IN_SANITIZERS attention balance base baseline batching columns dataset embedding kernels loss metrics
+                                 model ops optimizer rows tensor tokenizer)
 
 function(hstu_resolve out)
   set(result)

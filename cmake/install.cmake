@@ -13,7 +13,7 @@ install(FILES include/hstu/score.h include/hstu/attention.h include/hstu/tables.
 add_custom_target(installed DEPENDS hstu hstu-prepare ${HSTU_SHARED_LIBRARIES})  # what `cmake --install` needs
 # Arrow, and what a bare Debian lacks or has in another version: all libraries but glibc's.
 install(RUNTIME_DEPENDENCY_SET hstu_libraries
-  PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread))\\.so" DESTINATION lib/hstu)
+  PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread))\\.so" DIRECTORIES ${HSTU_CROSS_LIBRARIES} DESTINATION lib/hstu)
 install(DIRECTORY configs/ DESTINATION share/hstu/configs FILES_MATCHING PATTERN "*.toml")
 
 install(FILES share/hstu.bash DESTINATION share/bash-completion/completions RENAME hstu)
@@ -23,7 +23,7 @@ install(CODE "
   file(REMOVE_RECURSE \"${CMAKE_BINARY_DIR}/man\")
   file(MAKE_DIRECTORY \"${CMAKE_BINARY_DIR}/man\")
   foreach(program \"$<TARGET_FILE:hstu>\" \"$<TARGET_FILE:hstu-prepare>\")
-    execute_process(COMMAND \${program} --man \"${CMAKE_BINARY_DIR}/man\" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ${CMAKE_CROSSCOMPILING_EMULATOR} \${program} --man \"${CMAKE_BINARY_DIR}/man\" COMMAND_ERROR_IS_FATAL ANY)
   endforeach()")
 install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION share/man/man1)
 
