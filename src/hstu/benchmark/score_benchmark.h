@@ -15,8 +15,8 @@ struct ScoreBenchmarkOptions {
   std::string device = {};
   std::vector<std::int64_t> histories{1024};  // events of each user
   std::vector<std::int64_t> items{100};  // candidates, other ones each time; kind retrieval: the best of all
-  std::vector<std::int64_t> users{1};         // requests that are answered together
-  std::int64_t new_events = 0;                // last ones of each user that the request before had not
+  std::vector<std::int64_t> users{1};    // requests that are answered together
+  std::int64_t new_events = 0;           // last ones of each user that the request before had not
   std::int64_t cache_bytes = std::int64_t{8} << 30;
   std::int64_t ids = 1000;  // items are below it
   std::int64_t rounds = 50;
