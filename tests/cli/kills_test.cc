@@ -67,6 +67,7 @@ class Kills : public ::testing::Test {
     }
     all.insert(all.end(), words.begin(), words.end());
     std::vector<char*> arguments;
+    arguments.reserve(all.size() + 1);
     for (std::string& word : all) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     fs::remove(folder_ / "terminal");

@@ -142,6 +142,7 @@ TEST_P(CachedHistories, OfABatchMayBeReadAfterTheNextWasBegun) {
                                     second = histories.several(2, plain->ranks(), plain->form().columns());
     const auto begin = [&](const std::vector<ScoreRequest>& requests) {
       std::vector<const ScoreRequest*> all;
+      all.reserve(requests.size());
       for (const ScoreRequest& request : requests) all.push_back(&request);
       return cached->begin(all);
     };

@@ -51,7 +51,7 @@ void check_ids(const char* what, std::span<const std::int64_t> ids) {
 std::vector<std::int64_t> distinct(std::span<const std::int64_t> ids) {
   std::vector<std::int64_t> all(ids.begin(), ids.end());
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 
