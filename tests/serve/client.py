@@ -181,29 +181,27 @@ def crowded(port, process, count, most_bytes, body):
 
 
 def stopped(program, export, body):
-    """Stops the program while it owes answers to requests that take a while: each gets its answer."""
+    """Stops the program while it owes answers to requests that wait for others: each gets its answer."""
     process = subprocess.Popen(
-        [program, "serve", export, "--port", "0", "--threads", "1", "--batch-requests", "1"],
+        [program, "serve", export, "--port", "0", "--threads", "1", "--batch-requests", "8", "--batch-wait", "3"],
         stderr=subprocess.PIPE,
         text=True,
     )
     line = process.stderr.readline()
     port = int(re.search(r"http://[0-9.]+:(\d+)", line).group(1))
-    request = json.loads(body)
-    request["items"] *= 10_000
-    long_body = json.dumps(request)
+    items = json.loads(body)["items"]
 
     def work(number):
-        if number == 0:  # one of the four is computed, three wait
+        if number == 0:
             end = time.monotonic() + 60
-            while "hstu_requests_waiting 3" not in get(port, "/metrics")[1]:
+            while "hstu_requests_waiting 4" not in get(port, "/metrics")[1]:
                 assert time.monotonic() < end, "the requests did not come together"
             process.send_signal(signal.SIGTERM)
             return
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=50)
-        status, text = send(connection, "/score", long_body)
+        status, text = send(connection, "/score", body)
         assert status == 200, text
-        assert len(json.loads(text)["scores"]) == len(request["items"])
+        assert len(json.loads(text)["scores"]) == len(items)
 
     in_threads(5, work)
     assert process.wait(timeout=20) == 0
