@@ -3,23 +3,6 @@
 #include <algorithm>
 
 namespace hstu {
-namespace {
-
-// Calls body(to, from) for each column; a context column without elements has an empty span.
-template <typename T, typename Column>
-void append_part(std::vector<T>& to, const Column& from, std::size_t begin, std::size_t end) {
-  to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin),
-            from.begin() + static_cast<std::ptrdiff_t>(end));
-}
-
-template <typename T, typename Column>
-void append_places(std::vector<T>& to, const Column& from, std::span<const std::int64_t> places) {
-  const std::size_t old = to.size();
-  to.resize(old + places.size());
-  for (std::size_t i = 0; i < places.size(); ++i) to[old + i] = from[static_cast<std::size_t>(places[i])];
-}
-
-}  // namespace
 
 void EventLists::clear(std::size_t columns) {
   item_.clear(), time_.clear(), action_.clear();
@@ -27,28 +10,33 @@ void EventLists::clear(std::size_t columns) {
   for (auto& column : context_) column.clear();
 }
 
-void EventLists::append(const EventColumns& from, std::size_t begin, std::size_t end) {
-  append_part(item_, from.item, begin, end);
-  append_part(time_, from.time, begin, end);
-  append_part(action_, from.action, begin, end);
+// Calls body(to, from) for each column that `from` has.
+template <typename Body>
+void EventLists::append_columns(const EventColumns& from, const Body& body) {
+  body(item_, from.item);
+  body(time_, from.time);
+  body(action_, from.action);
   for (std::size_t c = 0; c < context_.size(); ++c) {
     if (from.context[c].empty())
       context_[c].resize(item_.size());
     else
-      append_part(context_[c], from.context[c], begin, end);
+      body(context_[c], from.context[c]);
   }
 }
 
+void EventLists::append(const EventColumns& from, std::size_t begin, std::size_t end) {
+  append_columns(from, [&](auto& to, const auto& column) {
+    to.insert(to.end(), column.begin() + static_cast<std::ptrdiff_t>(begin),
+              column.begin() + static_cast<std::ptrdiff_t>(end));
+  });
+}
+
 void EventLists::append(const EventColumns& from, std::span<const std::int64_t> places) {
-  append_places(item_, from.item, places);
-  append_places(time_, from.time, places);
-  append_places(action_, from.action, places);
-  for (std::size_t c = 0; c < context_.size(); ++c) {
-    if (from.context[c].empty())
-      context_[c].resize(item_.size());
-    else
-      append_places(context_[c], from.context[c], places);
-  }
+  append_columns(from, [&](auto& to, const auto& column) {
+    const std::size_t old = to.size();
+    to.resize(old + places.size());
+    for (std::size_t i = 0; i < places.size(); ++i) to[old + i] = column[static_cast<std::size_t>(places[i])];
+  });
 }
 
 void EventLists::append(const Dataset& from, const UserEvents& events, std::int64_t most) {

@@ -29,6 +29,9 @@ class EventLists {
   void view(EventColumns& columns) const;
 
  private:
+  template <typename Body>
+  void append_columns(const EventColumns& from, const Body& body);
+
   std::vector<std::int64_t> item_, time_;
   std::vector<std::uint8_t> action_;
   std::vector<std::vector<std::int64_t>> context_;
