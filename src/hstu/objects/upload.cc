@@ -133,7 +133,7 @@ class PartedUpload {
     abort_upload(store_, bucket_, upload_);
     fail("{}: the store does not make an object of its {} parts of {} bytes ({}): run the command again{}",
          name(), parts(), part_bytes_, answer.refused,
-         answer.refused == "EntityTooSmall" ? " with a larger --s3-part" : ", which sends them anew");
+         answer.refused == "EntityTooSmall" ? " with a larger --s3-part" : ", which sends them again");
   }
 
  private:
