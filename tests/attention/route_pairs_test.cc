@@ -13,20 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A problem with cached keys, of which the pointers are read by nothing.
-CachedKeys any_past() {
-  static const std::int64_t offsets[2] = {};
-  alignas(16) static const std::int32_t pages[1] = {};
-  return {.k = pages,
-          .v = pages,
-          .page_tokens = 1,
-          .pasts = 1,
-          .pages = pages,
-          .page_offsets = offsets,
-          .lengths = offsets,
-          .past_of = pages};
-}
-
 // What the kernels that work pair by pair compute, by either function of the scores.
 constexpr void (*kByPairs[])(AttentionProblem&) = {
     [](AttentionProblem& p) { p.score = ScoreFunction::softmax; },
