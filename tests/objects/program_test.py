@@ -3,73 +3,29 @@
     python3 tests/objects/program_test.py BUILD
 """
 
-import filecmp
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import object_server
+import places
+import shop
 
-PROGRAM = pathlib.Path(sys.argv[1]).resolve() / "hstu-prepare"
-SCHEMA = """name = "shop"
-files = ["day=*/events-*.csv"]
-user = "user"
-item = "item"
-time = "at"
-"""
 PREFIX = "shop & co/"
 
 
-def events(first):
-    lines = [f"{n % 40},{(n * 7) % 90},{1_700_000_000 + n}" for n in range(first, first + 4000)]
-    return ("user,item,at\n" + "\n".join(lines) + "\n").encode()
-
-
 def logs():
-    days = {f"{PREFIX}day={day}/events-{n} +é.csv": events(4000 * (2 * day + n)) for day in range(3) for n in range(2)}
+    days = {f"{PREFIX}day={day}/events-{n} +é.csv": shop.events(4000 * (2 * day + n))
+            for day in range(3) for n in range(2)}
     return days | {PREFIX: b"", "other/day=1/events-9.csv": b"not below the folder"}
 
 
-class Place:
-    """A folder with schema and keys, and a store of the logs."""
-
-    def __init__(self, folder, signed=True):
-        self.folder = folder
-        self.store = object_server.Store(signed)
-        self.store.objects = logs()
-        (folder / "shop.toml").write_text(SCHEMA)
-        (folder / "keys").write_text(
-            "# of tests\n[default]\naws_access_key_id = other\naws_secret_access_key = other\n\n[shop]\n"
-            f"aws_access_key_id={object_server.KEY}\naws_secret_access_key = {object_server.SECRET}\n"
-            f"aws_session_token = {object_server.TOKEN}\n"
-            f"[wrong]\naws_access_key_id={object_server.KEY}\naws_secret_access_key = Secret\n"
-            f"aws_session_token = {object_server.TOKEN}\n")
-
-    def prepare(self, *words, source="s3://logs/shop & co", option="--output", output="data", profile="shop"):
-        keys = ["--s3-credentials", self.folder / "keys", "--s3-profile", profile] if self.store.signed else []
-        command = [PROGRAM, "prepare", "csv", "--schema", self.folder / "shop.toml", "--input", source,
-                   option, self.folder / output, "--s3-endpoint", self.store.url,
-                   "--s3-region", object_server.REGION, *keys, *words]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=300)
-        return done.returncode, done.stdout + done.stderr
-
-    def expect_the_dataset_of_local_files(self):
-        local = self.folder / "local"
-        for key, content in self.store.objects.items():
-            if key.startswith(PREFIX) and key != PREFIX:
-                file = local / key.removeprefix(PREFIX)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(content)
-        status, text = self.prepare(source=local, output="expected")
-        assert status == 0, text
-        data, expected = self.folder / "data", self.folder / "expected"
-        names = sorted(file.relative_to(expected) for file in expected.rglob("*.npy"))
-        assert names
-        _, different, missing = filecmp.cmpfiles(data, expected, names, shallow=False)
-        assert not different and not missing, (different, missing)
-        assert not (self.folder / "data.s3").exists()
+def make_place(folder):
+    store = object_server.Store()
+    store.objects = logs()
+    wrong = places.Keys(object_server.KEYS.id, "Secret", object_server.KEYS.token)
+    return shop.Place(folder, store, object_server.BUCKET, PREFIX, default=places.Keys("other", "other"),
+                      shop=object_server.KEYS, wrong=wrong)
 
 
 def test_a_folder_of_a_store_is_as_a_local_one(place):
@@ -125,7 +81,7 @@ def test_an_object_that_changes_meanwhile_is_an_error(place):
 def test_events_are_appended_from_a_store(place):
     status, text = place.prepare()
     assert status == 0, text
-    place.store.objects = {f"{PREFIX}day=9/events-0.csv": events(90_000)}
+    place.store.objects = {f"{PREFIX}day=9/events-0.csv": shop.events(90_000)}
     status, text = place.prepare(option="--append")
     assert status == 0 and "4,000 events" in text, text
     assert not (place.folder / "data.s3").exists()
@@ -152,24 +108,9 @@ def test_errors_say_what_to_do(place):
 
 def test_public_folders_need_no_keys(place):
     place.store.signed = False
-    status, text = place.prepare()
+    status, text = place.prepare(profile=None)
     assert status == 0, text
-    place.store.signed = True
     place.expect_the_dataset_of_local_files()
 
 
-def main():
-    for name, test in list(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            place = Place(pathlib.Path(folder))
-            try:
-                test(place)
-            finally:
-                place.store.close()
-        print(f"{name} passed", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+places.run_tests(globals(), make_place)

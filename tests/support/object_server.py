@@ -11,14 +11,17 @@ import threading
 import urllib.parse
 import xml.sax.saxutils
 
-KEY, SECRET, TOKEN, REGION, BUCKET = "KEYID", "se/cret+", "tok:en", "eu-test-1", "logs"
+import places
+
+KEYS = places.Keys("KEYID", "se/cret+", "tok:en")
+BUCKET = "logs"
 
 
 def sign(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
-def expected_signature(method, path, headers, names, scope, secret=SECRET):
+def expected_signature(method, path, headers, names, scope, secret=KEYS.secret):
     """By the specification of AWS Signature Version 4, from the words of the request."""
     path, _, query = path.partition("?")
     pairs = sorted(pair.partition("=")[::2] for pair in query.split("&") if pair)
@@ -36,8 +39,10 @@ def expected_signature(method, path, headers, names, scope, secret=SECRET):
 class Store:
     """State that a test sets and reads."""
 
-    def __init__(self, signed=True):
-        self.signed = signed
+    region = "eu-test-1"
+
+    def __init__(self):
+        self.signed = True  # whether requests must be
         self.objects = {}  # key: bytes
         self.cuts = 0  # downloads that break in their middle
         self.busy = 0  # requests that are answered by 503
@@ -137,7 +142,8 @@ class Store:
             return "AccessDenied", "Access Denied"
         key, *scope = match[1].split("/")
         names = match[2].split(";")
-        if key != KEY or scope[1:] != [REGION, "s3", "aws4_request"] or headers.get("x-amz-security-token") != TOKEN:
+        token = headers.get("x-amz-security-token")
+        if (key, token) != (KEYS.id, KEYS.token) or scope[1:] != [self.region, "s3", "aws4_request"]:
             return "InvalidAccessKeyId", "The key does not exist."
         must = {"host"} | {name for name in headers if name.startswith("x-amz-")}
         if names != sorted(names) or not must <= set(names):
