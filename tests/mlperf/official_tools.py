@@ -1,27 +1,19 @@
 """The official tools of MLPerf (deps/mlperf.txt), called in this process."""
 
 import contextlib
-import importlib
 import io
 import logging
-import os
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SYSTEM_PYTHON = "/usr/bin/python3"  # has the packages of deps/packages.txt, which another Python in PATH may lack
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import wheels
+
+FOLDER = wheels.folder("mlperf")
 
 
 def ensure_packages():
-    """Starts this program again with the system's Python if this one cannot run the tools."""
-    sys.path.insert(0, str(ROOT / ".deps" / "mlperf"))
-    try:
-        for name in ("pandas", "scipy", "yaml"):
-            importlib.import_module(name)
-    except ImportError:
-        if sys.executable == SYSTEM_PYTHON:
-            raise
-        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, "-B", *sys.argv])
+    wheels.use("mlperf", "pandas", "scipy", "yaml")
 
 
 @contextlib.contextmanager

@@ -110,7 +110,7 @@ class Test:
         counts = {event["key"]: event["value"] for event in self.events("run_1")}
         folder = self.folder / "training_6.1.0"
         folder.mkdir()
-        official_rules = pathlib.Path(official.ROOT / ".deps/mlperf/mlperf_logging/compliance_checker/training_6.1.0")
+        official_rules = official.FOLDER / "mlperf_logging/compliance_checker/training_6.1.0"
         replacements = [("training_6.1.0/", f"{folder}/"), ("2290835423", counts["train_samples"]),
                         ("2058204", counts["eval_samples"]), ("4096", LONGEST), ("24000", WARMUP), ("0.75", TARGET),
                         ("(4480 * v['value'] + 135331840) / 3", f"{SKIPPED} * s['train_samples']"),
