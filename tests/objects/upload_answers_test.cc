@@ -43,6 +43,12 @@ TEST(UploadAnswers, HavePartsByNumber) {
             "<Part><PartNumber>7</PartNumber><ETag>&quot;e&quot;</ETag></Part></CompleteMultipartUpload>");
 }
 
+TEST(UploadAnswers, MayBeCalledResponses) {  // as moto does
+  EXPECT_EQ(
+      parse_parts("<ListPartsResponse xmlns=\"x\">" + part("2", "5") + "</ListPartsResponse>").parts.size(),
+      1U);
+}
+
 TEST(UploadAnswers, AnythingElseIsAnError) {
   for (const std::string& xml :
        {std::string(), std::string("<html></html>"), std::string("<ListMultipartUploadsResult>"),

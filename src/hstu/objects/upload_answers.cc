@@ -12,10 +12,12 @@
 namespace hstu {
 namespace {
 
-// Attributes may follow the name of the outermost element.
-void check_element(std::string_view xml, std::string_view name) {
-  check(xml.find(fmt::format("<{}", name)) != xml.npos && xml.find(fmt::format("</{}>", name)) != xml.npos,
-        "the answer of the object store is no {}: is the endpoint that of an S3 store?", name);
+// The name of the outermost element begins with that of the request. Its end is Result in AWS and Response in
+// other stores.
+void check_answers(std::string_view xml, std::string_view request) {
+  check(
+      xml.find(fmt::format("<{}", request)) != xml.npos && xml.find(fmt::format("</{}", request)) != xml.npos,
+      "the answer of the object store is none to {}: is the endpoint that of an S3 store?", request);
 }
 
 std::int64_t number_of(std::string_view xml, const char* name, std::int64_t least) {
@@ -28,7 +30,7 @@ std::int64_t number_of(std::string_view xml, const char* name, std::int64_t leas
 }  // namespace
 
 UploadsPage parse_uploads(std::string_view xml) {
-  check_element(xml, "ListMultipartUploadsResult");
+  check_answers(xml, "ListMultipartUploads");
   UploadsPage page;
   std::string_view rest = xml;
   while (const auto entry = take_element(rest, "Upload")) {
@@ -47,7 +49,7 @@ UploadsPage parse_uploads(std::string_view xml) {
 }
 
 PartsPage parse_parts(std::string_view xml) {
-  check_element(xml, "ListPartsResult");
+  check_answers(xml, "ListParts");
   PartsPage page;
   std::string_view rest = xml;
   while (const auto entry = take_element(rest, "Part"))
