@@ -11,6 +11,7 @@ class Keys:
     id: str
     secret: str
     token: str = ""  # of a session; "": none
+    owner: str = ""  # where the store has users
 
     def text(self, profile="default"):
         """A section of a file as ~/.aws/credentials."""

@@ -80,7 +80,8 @@ void ObjectStore::refuse(const std::string& name, const ClientAnswer& answer, co
   if (answer.status == kPreconditionFailed)
     fail("{}: the object changed while it was read: run the command again", name);
   const char* remedy = "check --s3-endpoint and --s3-region";
-  if (answer.status == 401 || answer.status == 403) {
+  const bool bad_token = error.code == "InvalidToken" || error.code == "ExpiredToken";  // with status 400
+  if (answer.status == 401 || answer.status == 403 || bad_token) {
     remedy = signer_.credentials.key_id.empty()
                  ? "name a file of keys by --s3-credentials"
                  : "check the keys in --s3-credentials, their rights and --s3-region";
