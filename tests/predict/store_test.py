@@ -15,8 +15,9 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import object_server
 import places
-from publishing import PART, PROGRAM, Place, end, expect_same_folders, expect_step, hstu, step_of_server, train
+from publishing import PROGRAM, Place, end, expect_same_folders, expect_step, hstu, step_of_server, train
 
+PART = 20_000  # bytes; the largest files of this run have some twenty parts
 PREFIX = "models/shop +é/"
 URL = f"s3://{object_server.BUCKET}/{PREFIX.removesuffix('/')}"
 
@@ -24,7 +25,7 @@ URL = f"s3://{object_server.BUCKET}/{PREFIX.removesuffix('/')}"
 def make_place(trained, folder):
     store = object_server.Store()
     store.page = 5
-    place = Place(trained, folder, store, object_server.BUCKET, PREFIX, object_server.KEYS)
+    place = Place(trained, folder, store, object_server.BUCKET, PREFIX, object_server.KEYS, PART)
     store.changed = place.look
     return place
 

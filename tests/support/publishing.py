@@ -13,7 +13,6 @@ import urllib.request
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve() / "hstu"
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-PART = 20_000  # bytes; the largest files of this run have some twenty parts
 
 
 def hstu(*words, status=0):
@@ -24,13 +23,14 @@ def hstu(*words, status=0):
     return text
 
 
-def train(folder):
+def train(folder, **model):
     """A run with checkpoints of the steps 5, 10, 15 and 20."""
     hstu("generate", "yambda", "--users", 40, "--days", 12, "--items", 100, "--seed", 1, "--output", folder / "events")
     hstu("prepare", "yambda", "--input", folder / "events", "--output", folder / "dataset", "--test-days", 0,
          "--min-history", 0)
     settings = {"data.path": folder / "dataset", "training.max_steps": 20, "checkpoint.every_steps": 5,
                 "checkpoint.keep": 10, "training.batch_size": 16, "data.history_length": 16}
+    settings |= {f"model.{key}": value for key, value in model.items()}
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     hstu("train", SOURCE / "configs/quickstart.toml", "--output", folder / "run", *words)
 
@@ -38,8 +38,8 @@ def train(folder):
 class Place:
     """A copy of a run that is trained, keys, and a store for its exports at s3://BUCKET/PREFIX."""
 
-    def __init__(self, trained, folder, store, bucket, prefix, keys):
-        self.folder, self.store, self.prefix = folder, store, prefix
+    def __init__(self, trained, folder, store, bucket, prefix, keys, part):
+        self.folder, self.store, self.prefix, self.part = folder, store, prefix, part
         self.url = f"s3://{bucket}/{prefix.removesuffix('/')}"
         self.dataset = trained / "dataset"
         self.run = folder / "run"
@@ -52,7 +52,8 @@ class Place:
                 self.folder / "keys"]
 
     def words(self, step, *more):
-        return ["publish", self.run, "--to", self.url, "--checkpoint", step, "--s3-part", PART, *self.of_store(), *more]
+        return ["publish", self.run, "--to", self.url, "--checkpoint", step, "--s3-part", self.part, *self.of_store(),
+                *more]
 
     def publish(self, step, *more, status=0):
         return hstu(*self.words(step, *more), status=status)
@@ -111,9 +112,14 @@ class Place:
         return said, None
 
 
+def ask_server(port, path, body=None):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}{path}", body and json.dumps(body).encode(), timeout=20) as answer:
+        return json.load(answer)
+
+
 def step_of_server(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=20) as answer:
-        return int(json.load(answer)["model"].split("-")[0])
+    return int(ask_server(port, "/health")["model"].split("-")[0])
 
 
 def expect_step(port, step):

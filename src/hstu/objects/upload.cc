@@ -210,9 +210,10 @@ void upload_files(const ObjectStore& store, const std::string& bucket, const std
   for_each_by_connections(parted.size(), [&](std::size_t n) { parted[n]->complete(); });
 }
 
-void abort_uploads(const ObjectStore& store, const ObjectUrl& url) {
+void abort_uploads(const ObjectStore& store, const ObjectUrl& url,
+                   const std::function<bool(const std::string& key)>& ours) {
   for (const BegunUpload& upload : begun_uploads(store, url.bucket, url.prefix))
-    abort_upload(store, url.bucket, upload);
+    if (upload.key.starts_with(url.prefix) && ours(upload.key)) abort_upload(store, url.bucket, upload);
 }
 
 }  // namespace hstu

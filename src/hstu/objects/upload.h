@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,9 @@ struct FileUpload {
 void upload_files(const ObjectStore& store, const std::string& bucket, const std::vector<FileUpload>& files,
                   std::int64_t part_bytes);
 
-// Removes what was sent for objects below url.prefix that were never completed. Nothing happens if the keys
-// do not allow to list them.
-void abort_uploads(const ObjectStore& store, const ObjectUrl& url);
+// Removes what was sent for objects below url.prefix that were never completed, and whose key is ours.
+// Nothing happens if the keys do not allow to list them.
+void abort_uploads(const ObjectStore& store, const ObjectUrl& url,
+                   const std::function<bool(const std::string& key)>& ours);
 
 }  // namespace hstu

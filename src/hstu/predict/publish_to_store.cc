@@ -72,7 +72,10 @@ class StorePublisher {
     }
     for (const auto& keys : {manifests, files})
       for_each_by_connections(keys.size(), [&](std::size_t n) { store_.remove(url_.bucket, keys[n]); });
-    abort_uploads(store_, url_);
+    abort_uploads(store_, url_, [this](const std::string& key) {
+      const std::string path = key.substr(url_.prefix.size());
+      return is_name(path.substr(0, path.find('/')));
+    });
   }
 
  private:
