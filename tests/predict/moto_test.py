@@ -89,6 +89,22 @@ def test_a_killed_publisher_goes_on(place):
     place.expect_what_is_beside()
 
 
+def test_a_server_reads_keys_again(place):
+    place.publish(5)
+    writer = (place.folder / "keys").read_text()
+    keys = place.store.moto.new_user(READ)
+    use_keys(place, keys)
+    server, port = place.serve("--watch", place.url, "--watch-seconds", 0.05)
+    place.store.moto.end(keys)
+    while "warning: " not in (line := server.stderr.readline()):
+        assert line, "the server ended"
+    assert "status 403 (InvalidAccessKeyId:" in line and "the model stays as it is" in line, line
+    (place.folder / "keys").write_text(writer)
+    place.publish(10, "--full-every", 1)
+    expect_step(port, 10)
+    end(server)
+
+
 def test_parts_that_are_too_small_are_refused(place):
     place.publish(5)
     place.part = "1MiB"

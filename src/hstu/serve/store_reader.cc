@@ -27,6 +27,7 @@ Path made(const Path& folder) {
 
 StoreReader::StoreReader(const std::string& url, const StoreOptions& options, Path folder)
     : url_(parse_object_url(url)),
+      options_(options),
       store_(options),
       folder_(std::move(folder)),
       staging_(made(folder_ / ".store")),
@@ -37,6 +38,7 @@ StoreReader::StoreReader(const std::string& url, const StoreOptions& options, Pa
 }
 
 bool StoreReader::update() {
+  store_ = ObjectStore(options_);  // with the keys that the file has now: those of a session end
   const auto text = store_.read(url_.bucket, current_key(url_));
   check(text.has_value(), "{}: nothing is published there: hstu publish makes it",
         object_name(url_.bucket, current_key(url_)));

@@ -21,7 +21,7 @@ class StoreReader {
 
   // Downloads the export that the store's `current` names and the one that it needs, what is missing of them,
   // compares all checksums, lets the link `current` name it, and removes exports that neither this nor the
-  // call before needs. Whether it changed. Throws Error, and the link is as it was.
+  // call before needs. Whether it changed. Throws Error, and the link is as it was. Reads the file of keys.
   bool update();
 
   // Ends an update at work, by an error.
@@ -35,7 +35,8 @@ class StoreReader {
   void remove_others(const std::set<std::string>& needed);
 
   ObjectUrl url_;
-  ObjectStore store_;
+  StoreOptions options_;
+  ObjectStore store_;  // of the last update
   Path folder_, staging_;
   FileLock lock_;
   std::string current_ = {};           // of the last update
