@@ -121,6 +121,10 @@ def test_errors_say_what_to_do_and_leave_what_was(place):
     place.store.denied = set()
     place.publish(15, "--keep", 1, "--full-every", 1)
     assert place.steps() == [15]
+    place.store.objects["other"], place.store.ignore_prefixes = b"1", True
+    text = place.publish(20, status=1)
+    assert 'lists the key "other", which is not there' in text and PREFIX in text, text
+    place.store.ignore_prefixes = False
     (place.folder / "keys").write_text(places.Keys("other", "other").text())
     text = place.publish(20, status=1)
     assert "status 403" in text and "InvalidAccessKeyId" in text and "--s3-credentials" in text, text

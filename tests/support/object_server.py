@@ -49,6 +49,7 @@ class Store:
         self.busy_after_cuts = 0  # what busy becomes when a download breaks
         self.listed_etag = None  # that lists have in place of the true ones
         self.ignore_ranges = False
+        self.ignore_prefixes = False  # of lists of objects
         self.page = 2  # entries of a list
         self.uploads = {}  # id: (key, {number of the part: bytes})
         self.cut_writes = 0  # PUT whose connection breaks in the middle of its body
@@ -159,7 +160,7 @@ class Store:
         assert query["list-type"] == "2"
         self.requests["list"] += 1
         prefix = query.get("prefix", "")
-        keys = sorted(key for key in self.objects if key.startswith(prefix))
+        keys = sorted(key for key in self.objects if self.ignore_prefixes or key.startswith(prefix))
         begin = int(query.get("continuation-token", "to+ken/=0").removeprefix("to+ken/="))
         escape = xml.sax.saxutils.escape
         entries = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>2024-05-01T00:00:00.000Z</LastModified>"

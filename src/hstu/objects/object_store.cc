@@ -139,7 +139,11 @@ std::vector<StoredObject> ObjectStore::list(const ObjectUrl& url) const {
     std::string query = token.empty() ? "" : "continuation-token=" + percent_encoded(token, false) + "&";
     query += "list-type=2&prefix=" + percent_encoded(url.prefix, false);
     ListingPage page = parse_listing(ask({.bucket = url.bucket, .query = query, .about = name}).text);
-    for (StoredObject& object : page.objects) objects.push_back(std::move(object));
+    for (StoredObject& object : page.objects) {
+      check(object.key.starts_with(url.prefix), "{}: the store lists the key \"{}\", which is not there",
+            name, object.key);
+      objects.push_back(std::move(object));
+    }
     if (page.next.empty()) return objects;
     check(page.next != token, "{}: the store's list does not end: it names the same next page twice", name);
     token = std::move(page.next);
