@@ -1,20 +1,21 @@
-// Json: nlohmann's JSON with two differences. Keys keep the order in which they were added. A float prints
-// its own shortest digits (0.1, not 0.10000000149011612), and nan, inf and -inf become the strings "nan",
-// "inf" and "-inf": JSON has no such numbers, and null would hide that a value was computed. Absent values
-// are null.
+// Json: nlohmann's JSON with three differences. Keys keep the order in which they were added, and one of many
+// is found without a look at the others. A float prints its own shortest digits (0.1, not
+// 0.10000000149011612), and nan, inf and -inf become the strings "nan", "inf" and "-inf": JSON has no such
+// numbers, and null would hide that a value was computed. Absent values are null.
 #pragma once
 
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "hstu/base/ordered_map.h"
 
 namespace hstu {
 
@@ -76,7 +77,7 @@ struct JsonSerializer<std::optional<T>, void> {
   }
 };
 
-using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, std::int64_t,
-                                  std::uint64_t, double, std::allocator, JsonSerializer>;
+using Json = nlohmann::basic_json<OrderedMap, std::vector, std::string, bool, std::int64_t, std::uint64_t,
+                                  double, std::allocator, JsonSerializer>;
 
 }  // namespace hstu
