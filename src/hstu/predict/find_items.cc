@@ -13,9 +13,9 @@
 #include "hstu/options/make_task.h"
 #include "hstu/predict/histories.h"
 #include "hstu/predict/item_columns.h"
+#include "hstu/predict/seen_items.h"
 #include "hstu/predict/user_reader.h"
 #include "hstu/score/retriever.h"
-#include "hstu/score/seen_items.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {

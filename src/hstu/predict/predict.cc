@@ -19,12 +19,12 @@
 #include "hstu/predict/histories.h"
 #include "hstu/predict/item_columns.h"
 #include "hstu/predict/request_reader.h"
+#include "hstu/predict/seen_items.h"
 #include "hstu/predict/table_output.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/pruned.h"
 #include "hstu/score/needed_columns.h"
 #include "hstu/score/scoring_batches.h"
-#include "hstu/score/seen_items.h"
 #include "hstu/task/dataset_facts.h"
 
 namespace hstu {

@@ -1,4 +1,4 @@
-#include "hstu/score/seen_items.h"
+#include "hstu/predict/seen_items.h"
 
 #include <algorithm>
 
