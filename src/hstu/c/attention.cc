@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hstu/attention/attention_cuda.h"
+#include "hstu/base/c_interface.h"
 #include "hstu/base/error.h"
 
 namespace {
@@ -14,23 +15,10 @@ namespace {
 using hstu::AttentionProblem;
 using hstu::AttentionRows;
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-// 0, or 1 with the message kept: nothing may be thrown into a program in another language.
+// 0, or 1 with the message kept.
 template <typename Body>
 int guarded(const Body& body) {
-  try {
-    body();
-    return 0;
-  } catch (const std::exception& e) {
-    last_error() = e.what();
-  } catch (...) {
-    last_error() = "attention: an unknown failure";
-  }
-  return 1;
+  return hstu::succeeds(body) ? 0 : 1;
 }
 
 AttentionRows rows_of(const hstu_rows* rows, const char* name) {
@@ -114,7 +102,7 @@ void hstu_attention_problem_init(hstu_attention_problem* problem) {
 }
 
 const char* hstu_attention_error() {
-  return last_error().c_str();
+  return hstu::last_error().c_str();
 }
 
 int hstu_attention_workspace(const hstu_attention_problem* problem, int64_t* forward_bytes,

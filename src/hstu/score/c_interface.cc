@@ -1,4 +1,6 @@
-// include/hstu/score.h. Nothing may be thrown into a program in another language.
+// include/hstu/score.h.
+#include "hstu/base/c_interface.h"
+
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -22,25 +24,18 @@ using hstu::Asked;
 using hstu::ScoreAnswer;
 using hstu::ScoreRequest;
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
 template <typename Body>
 hstu_score_status guarded(hstu_score_status of_usage, const Body& body) {
-  try {
-    body();
-    return HSTU_SCORE_OK;
-  } catch (const hstu::UsageError& e) {
-    last_error() = e.what();
-    return of_usage;
-  } catch (const std::exception& e) {
-    last_error() = e.what();
-  } catch (...) {
-    last_error() = "an unknown failure";
-  }
-  return HSTU_SCORE_FAILED;
+  hstu_score_status of_failure = HSTU_SCORE_FAILED;
+  const bool done = hstu::succeeds([&] {
+    try {
+      body();
+    } catch (const hstu::UsageError&) {
+      of_failure = of_usage;
+      throw;
+    }
+  });
+  return done ? HSTU_SCORE_OK : of_failure;
 }
 
 template <typename Struct>
@@ -112,7 +107,7 @@ std::int32_t hstu_score_version() {
 }
 
 const char* hstu_score_error() {
-  return last_error().c_str();
+  return hstu::last_error().c_str();
 }
 
 void hstu_score_options_init(hstu_score_options* options) {

@@ -1,4 +1,6 @@
-// include/hstu/tables.h. Nothing may be thrown into a program in another language.
+// include/hstu/tables.h.
+#include "hstu/base/c_interface.h"
+
 #include <memory>
 #include <string>
 
@@ -15,22 +17,9 @@ namespace {
 
 using hstu::Evict;
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
 template <typename Body>
 std::int32_t guarded(const Body& body) {
-  try {
-    body();
-    return 0;
-  } catch (const std::exception& e) {
-    last_error() = e.what();
-  } catch (...) {
-    last_error() = "tables: an unknown failure";
-  }
-  return 1;
+  return hstu::succeeds(body) ? 0 : 1;
 }
 
 template <typename T>
@@ -82,7 +71,7 @@ std::int32_t hstu_tables_version() {
 }
 
 const char* hstu_table_error() {
-  return last_error().c_str();
+  return hstu::last_error().c_str();
 }
 
 void hstu_table_options_init(hstu_table_options* options) {
