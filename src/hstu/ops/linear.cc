@@ -25,6 +25,15 @@ Tensor gelu_of(const Tensor& x, const Context& context) {
   return y;
 }
 
+// `activated`, which of(y) computes again where the backward pass needs it.
+template <typename Of>
+Variable activated_again(const Variable& y, const Tensor& activated, const Context& context, const Of& of) {
+  if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
+  const Variable after = Variable::constant(activated);
+  if (y.needs_gradient()) after.recomputed_by([=] { return of(y.value()); });
+  return after;
+}
+
 struct Activations {
   bool relu = false;            // of y
   bool gelu = false;            // of y, apart, in place of SiLU
@@ -99,12 +108,9 @@ LinearSilu product(Tape& tape, const LinearInput& input, const Variable& weight,
     });
   });
   if (!activate) return {result, {}};
-  if (activations.gelu) {
-    if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
-    const Variable after = Variable::constant(activated);
-    if (result.needs_gradient()) after.recomputed_by([=] { return gelu_of(result.value(), context); });
-    return {result, after};
-  }
+  if (activations.gelu)
+    return {result, activated_again(result, activated, context,
+                                    [=](const Tensor& of) { return gelu_of(of, context); })};
   return {result, with_silu(result, activated, silu_from, context)};
 }
 
@@ -123,10 +129,8 @@ void check_columns(const Variable& x, const Variable& weight, const Variable& bi
 
 Variable with_silu(const Variable& y, const Tensor& activated, std::int64_t silu_from,
                    const Context& context) {
-  if (context.trace != nullptr) context.trace->touches_bytes(static_cast<std::int64_t>(activated.bytes()));
-  Variable silu = Variable::constant(activated);
-  if (y.needs_gradient()) silu.recomputed_by([=] { return silu_of(y.value(), silu_from, context); });
-  return silu;
+  return activated_again(y, activated, context,
+                         [=](const Tensor& of) { return silu_of(of, silu_from, context); });
 }
 
 Variable linear(Tape& tape, const LinearInput& x, const Variable& weight, const Variable& bias) {
