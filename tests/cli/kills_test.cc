@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hstu/base/child_processes.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/random.h"
 #include "hstu/checkpoint/checkpoint_folder.h"
@@ -66,10 +67,7 @@ class Kills : public ::testing::Test {
       all.insert(all.end(), {folder_ / "config.toml", "--output", run});
     }
     all.insert(all.end(), words.begin(), words.end());
-    std::vector<char*> arguments;
-    arguments.reserve(all.size() + 1);
-    for (std::string& word : all) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+    const std::vector<char*> arguments = argument_pointers(all);
     fs::remove(folder_ / "terminal");
     std::fflush(stdout);  // or the child has it too
     const pid_t child = ::fork();

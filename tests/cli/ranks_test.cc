@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hstu/base/child_processes.h"
 #include "hstu/base/clock.h"
 #include "hstu/base/random.h"
 #include "hstu/comm/socket.h"
@@ -52,9 +53,7 @@ class RankedProcesses : public ::testing::Test {
   }
 
   pid_t start(Words words, const Words& environment = {}) const {
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+    const std::vector<char*> arguments = argument_pointers(words);
     const pid_t child = ::fork();
     if (child != 0) return child;
     for (const std::string& variable : environment) ::putenv(::strdup(variable.c_str()));

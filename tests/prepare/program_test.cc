@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hstu/base/child_processes.h"
 #include "hstu/dataset/manifest.h"
 #include "sanitizers.h"
 #include "temporary_folder.h"
@@ -30,9 +31,7 @@ constexpr rlim_t kNoLimit = RLIM_INFINITY;
 pid_t start(std::vector<std::string> words, const Path& output, rlim_t file_limit = kNoLimit,
             const Path& errors = {}) {
   words.insert(words.begin(), HSTU_PROGRAM_DIR "/hstu-prepare");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(words);
   const int descriptor = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const pid_t child = ::fork();
   if (child == 0) {

@@ -44,10 +44,7 @@ class BlockedSignals {
 pid_t start(const ChildCommand& command, const BlockedSignals& signals) {
   std::vector<std::string> words{"hstu"};
   words.insert(words.end(), command.words.begin(), command.words.end());
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(words);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   check(child >= 0, "cannot start a process: {}", std::strerror(errno));
@@ -69,6 +66,14 @@ pid_t start(const ChildCommand& command, const BlockedSignals& signals) {
 }
 
 }  // namespace
+
+std::vector<char*> argument_pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 bool run_children(std::span<const ChildCommand> commands, int jobs,
                   const std::function<void(std::size_t)>& started,

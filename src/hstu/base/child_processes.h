@@ -10,6 +10,9 @@
 
 namespace hstu {
 
+// Of the words, and the null pointer that execv needs behind them. Valid until the words change.
+std::vector<char*> argument_pointers(std::vector<std::string>& words);
+
 struct ChildCommand {
   std::vector<std::string> words;  // of this program, behind its name
   Path output;                     // both streams are appended to this file

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "hstu/base/child_processes.h"
 #include "hstu/base/error.h"
 #include "hstu/cli/commands.h"
 
@@ -31,11 +32,7 @@ void hand_over_events_commands(const std::vector<std::string>& words) {
       std::filesystem::read_symlink("/proc/self/exe").replace_filename("hstu-prepare");
   std::vector<std::string> copy{"hstu"};
   copy.insert(copy.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  argv.reserve(copy.size() + 1);
-  for (std::string& argument : copy) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  ::execv(program.c_str(), argv.data());
+  ::execv(program.c_str(), argument_pointers(copy).data());
   fail("cannot start {}: {}. It must be in the folder of hstu: build it with ./dev build", program,
        std::strerror(errno));
 }

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hstu/base/child_processes.h"
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
@@ -51,10 +52,7 @@ struct Child {
 }
 
 pid_t start(const std::string& program, std::vector<std::string> words) {
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(words);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   check(child >= 0, "cannot start a process: {}: start fewer ranks", std::strerror(errno));

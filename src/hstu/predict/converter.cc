@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hstu/base/child_processes.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -25,11 +26,9 @@ Converter start_converter(const std::vector<std::string>& words, Direction direc
   ::posix_spawn_file_actions_adddup2(&actions, its, from ? STDOUT_FILENO : STDIN_FILENO);
   // A converter that writes a file says nothing else; what it prints must not mix with hstu's result.
   if (!from) ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  std::string first = "hstu";
-  std::vector<std::string> copies = words;
-  std::vector<char*> arguments{first.data()};
-  for (std::string& word : copies) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
+  std::vector<std::string> copies{"hstu"};
+  copies.insert(copies.end(), words.begin(), words.end());
+  const std::vector<char*> arguments = argument_pointers(copies);
   pid_t process = -1;
   const int error = ::posix_spawn(&process, program.c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
