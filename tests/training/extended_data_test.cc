@@ -79,17 +79,7 @@ TEST_F(ExtendedData, InterruptionsChangeNothing) {
   for (const std::string name : {"calm", "torn"}) run(name);
   add_day(1);
   resume("calm");
-  for (const int steps : {3, 5}) {
-    std::atomic<bool> stop = false;
-    at("step.end", steps, [&] { stop = true; });
-    const TrainResult part = train({.options = options_,
-                                    .folder = open_run_folder(folder_ / "torn"),
-                                    .version = "test",
-                                    .stop = &stop,
-                                    .resume = true});
-    EXPECT_EQ(part.reason, "interrupted");
-    watch_fault_points({});
-  }
+  for (const int steps : {3, 5}) interrupt("torn", "step.end", steps, true);
   resume("torn");
   expect_same_run("calm", "torn");
   add_day(2);

@@ -77,11 +77,7 @@ TEST_F(TrainingOnGpu, TwoRunsAndAResumedOneHaveTheSameBytes) {
   EXPECT_EQ(log("whole", "run").front().at("device"), "cuda:0");
   run("again");
   expect_same_run("whole", "again");
-  std::atomic<bool> stop = false;
-  at("step.middle", 5, [&] { stop = true; });
-  EXPECT_EQ(run("parts", &stop).reason, "interrupted");
-  watch_fault_points({});
-  EXPECT_EQ(resume("parts").reason, "completed");
+  interrupt_and_resume("parts", "step.middle", 5);
   expect_same_run("whole", "parts");
 }
 
@@ -119,11 +115,7 @@ TEST_F(TrainingOnGpu, TablesOnTheHostHaveTheBytesOfTablesOnTheGpu) {
   ASSERT_GE(testing::table_files(folder_ / "on the GPU").size(), 2u);
   EXPECT_EQ(testing::table_files(folder_ / "on the host"), testing::table_files(folder_ / "on the GPU"));
   EXPECT_TRUE(log("on the host", "train").back().at("caches").contains("item"));
-  std::atomic<bool> stop = false;
-  at("step.middle", 5, [&] { stop = true; });
-  run("parts", &stop);
-  watch_fault_points({});
-  resume("parts");
+  interrupt_and_resume("parts", "step.middle", 5);
   expect_same_run("on the host", "parts");
 }
 

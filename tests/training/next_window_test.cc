@@ -108,18 +108,8 @@ TEST_F(NextWindow, NewDataAreScoredBeforeTheyAreTrained) {
   EXPECT_THAT(scored_windows("calm"), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_EQ(log("calm", "eval")[4].at("samples"), 800);
   for (const auto& [point, count] :
-       std::vector<std::pair<std::string, int>>{{"evaluation.batch", 1}, {"step.end", 3}}) {
-    std::atomic<bool> stop = false;
-    at(point, count, [&] { stop = true; });
-    EXPECT_EQ(train({.options = options_,
-                     .folder = open_run_folder(folder_ / "torn"),
-                     .version = "test",
-                     .stop = &stop,
-                     .resume = true})
-                  .reason,
-              "interrupted");
-    watch_fault_points({});
-  }
+       std::vector<std::pair<std::string, int>>{{"evaluation.batch", 1}, {"step.end", 3}})
+    interrupt("torn", point, count, true);
   resume("torn");
   expect_same_run("calm", "torn");
 }

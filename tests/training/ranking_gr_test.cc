@@ -37,11 +37,7 @@ TEST_F(TrainingRankingGr, AnInterruptionChangesNoByte) {
   run("whole");
   run("again");
   expect_same_run("whole", "again");
-  std::atomic<bool> stop = false;
-  at("step.middle", 5, [&] { stop = true; });
-  EXPECT_EQ(run("parts", &stop).reason, "interrupted");
-  watch_fault_points({});
-  EXPECT_EQ(resume("parts").reason, "completed");
+  interrupt_and_resume("parts", "step.middle", 5);
   expect_same_run("whole", "parts");
 }
 

@@ -65,9 +65,7 @@ TEST_F(RetrievalRun, AnyNumberOfRanksTrainsTheSameModel) {
       for (const char* const metric : {"ndcg@10", "mrr"})
         EXPECT_NEAR(*result.evaluation->find(metric), *alone.evaluation->find(metric), 1e-3) << name;
       EXPECT_EQ(result.evaluation->model.count("n"), 100) << name;
-      const std::vector<double> expected = losses(of + "1"), found = losses(name);
-      ASSERT_EQ(found.size(), expected.size());
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << name << i;
+      expect_same_losses(name, of + "1");
     }
   }
 }
@@ -82,11 +80,7 @@ TEST_F(RetrievalRun, NegativesOfTheBatchAreThoseOfAllRanks) {
   run_on(2, "ranks");
   options_.training.micro_batch_tokens = 60;
   run_on(1, "parts");
-  for (const char* const name : {"ranks", "parts"}) {
-    const std::vector<double> found = losses(name);
-    ASSERT_EQ(found.size(), expected.size());
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-5) << name << i;
-  }
+  for (const char* const name : {"ranks", "parts"}) expect_same_losses(name, "whole", 2e-5);
 }
 
 // The gradients of parts, of which each reads all items, are summed before the update.
@@ -94,9 +88,7 @@ TEST_F(RetrievalRun, PartsOfABatchMoveTheModelAsTheWholeDoes) {
   run("whole");
   options_.training.micro_batch_tokens = 60;
   run("parts");
-  const std::vector<double> expected = losses("whole"), found = losses("parts");
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5) << i;
+  expect_same_losses("parts", "whole");
 }
 
 TEST_F(RetrievalRun, ScoresTheTestOfTheSameModel) {
@@ -153,9 +145,7 @@ TEST_F(RetrievalOfAttributes, RanksAndPartsTrainAsOneDoes) {
   options_.training.epochs = 2;
   const auto expect_same = [&](const std::string& name, const TrainResult& alone, const std::string& other,
                                const TrainResult& result) {
-    const std::vector<double> expected = losses(name), found = losses(other);
-    ASSERT_EQ(found.size(), expected.size()) << other;
-    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 2e-5) << other << i;
+    expect_same_losses(other, name, 2e-5);
     EXPECT_NEAR(*result.evaluation->find("mrr"), *alone.evaluation->find("mrr"), 1e-3) << other;
   };
   for (const RetrievalLossKind kind :

@@ -49,12 +49,22 @@ class RunTest : public ::testing::Test {
     });
   }
 
-  // Runs until the signal at the count-th occurrence of the point, then resumes.
-  void interrupt_and_resume(const std::string& name, const std::string& point, int count) {
+  // Trains a new run, or goes on with one, until the signal at the count-th occurrence of the point.
+  void interrupt(const std::string& name, const std::string& point, int count, bool goes_on = false) {
     std::atomic<bool> stop = false;
     at(point, count, [&] { stop = true; });
-    EXPECT_EQ(run(name, &stop).reason, "interrupted");
+    const Path folder = folder_ / name;
+    EXPECT_EQ(train({.options = options_,
+                     .folder = goes_on ? open_run_folder(folder) : create_run_folder(folder, options_),
+                     .version = "test",
+                     .stop = &stop,
+                     .resume = goes_on})
+                  .reason,
+              "interrupted");
     watch_fault_points({});
+  }
+  void interrupt_and_resume(const std::string& name, const std::string& point, int count) {
+    interrupt(name, point, count);
     EXPECT_EQ(resume(name).reason, "completed");
   }
 

@@ -58,11 +58,7 @@ TEST_P(TableKinds, TrainResumeAndSaveWhatTheirSectionsSay) {
     }
   }
 
-  std::atomic<bool> stop = false;
-  at("step.end", 4, [&] { stop = true; });
-  EXPECT_EQ(run("parts", &stop).reason, "interrupted");
-  watch_fault_points({});
-  EXPECT_EQ(resume("parts").reason, "completed");
+  interrupt_and_resume("parts", "step.end", 4);
   expect_same_run("whole", "parts");
 
   run_on(2, "ranks");

@@ -57,10 +57,7 @@ TEST_F(Threads, OneTwoAndFiveGiveTheSameCheckpointsAndTheSameLog) {
 TEST_F(Threads, AResumeWithAnotherNumberChangesNothing) {
   set_threads(2);
   run("whole");
-  std::atomic<bool> stop = false;
-  at("step.end", 11, [&] { stop = true; });
-  EXPECT_EQ(run("parts", &stop).reason, "interrupted");
-  watch_fault_points({});
+  interrupt("parts", "step.end", 11);
   set_threads(5);
   EXPECT_EQ(resume("parts").reason, "completed");
   expect_same_run("whole", "parts");

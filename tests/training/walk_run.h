@@ -40,6 +40,14 @@ class WalkRun : public RankedRun {
     for (std::size_t i = 0; i < found.size(); ++i)
       EXPECT_NEAR(found[i], expected[i], relative * expected[i]) << name << " " << i;
   }
+  // Two runs that train the same model but for the order of sums.
+  void expect_same_losses(const std::string& name, const std::string& expected_name,
+                          double tolerance = 1e-5) const {
+    const std::vector<double> expected = losses(expected_name), found = losses(name);
+    ASSERT_EQ(found.size(), expected.size()) << name;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], tolerance) << name << " " << i;
+  }
 };
 
 }  // namespace hstu::testing
