@@ -120,16 +120,20 @@ TEST(RetrievalLayout, TokensHaveTheContextsOfTheirUser) {
   EXPECT_THAT(batch.values<Index>(retrieval::token_context_column("user")), ElementsAre(0, 0, 0, 2));
 }
 
+RetrievalConfig small_model(SequencePreset preset) {
+  RetrievalConfig config;
+  config.preset = preset;
+  config.embedding_dim = 8;
+  config.heads = 2;
+  config.history = 5;
+  return config;
+}
+
 // In every preset the gradient of a context's rows is that of differences.
 TEST(Retrieval, ContextsAreLearnt) {
   for (const auto& [word, preset] : kSequencePresets) {
-    RetrievalConfig config;
-    config.preset = preset;
-    config.embedding_dim = 8;
-    config.heads = 2;
-    config.history = 5;
-    const Retrieval model(config, SampleFeatures({"item", Id{1} << 41}, {}, {{"country", 20}}), 3,
-                          DType::f64);
+    const Retrieval model(small_model(preset), SampleFeatures({"item", Id{1} << 41}, {}, {{"country", 20}}),
+                          3, DType::f64);
     Samples samples = users(true);
     samples.context = {{9, 4, 7}};
     LayoutScratch scratch;
@@ -162,12 +166,7 @@ TEST(Retrieval, ContextsAreLearnt) {
 // Outputs of the positions that an evaluation asks for are those that training has there.
 TEST(Retrieval, AnEvaluationComputesTheRowsOfTraining) {
   for (const auto& [word, preset] : kSequencePresets) {
-    RetrievalConfig config;
-    config.preset = preset;
-    config.embedding_dim = 8;
-    config.heads = 2;
-    config.history = 5;
-    const Retrieval model(config, item_alone(), 3);
+    const Retrieval model(small_model(preset), item_alone(), 3);
     const auto vectors = [&](bool training) {
       LayoutScratch scratch;
       Batch batch;
