@@ -94,7 +94,9 @@ HSTU_SCORE_API hstu_score_status hstu_score(hstu_scorer* scorer, const hstu_scor
 /* The k items of each request with the highest scores, in order: of its candidates, of all items that
  * training has seen (a model that ranks, no candidates), or of the whole catalogue (retrieval). items (count,
  * k) and scores (count, k) of task 0; found (count): how many there are. exclude_seen: not 0: without the
- * items of the user's events. */
+ * items of the user's events; HSTU_SCORE_SEEN_BY(a sum of action bits): of those with one of these actions.
+ */
+#define HSTU_SCORE_SEEN_BY(actions) ((actions) << 8)
 HSTU_SCORE_API hstu_score_status hstu_score_top(hstu_scorer* scorer, const hstu_score_request* requests,
                                                 int64_t count, int64_t k, int32_t exclude_seen,
                                                 int64_t* items, float* scores, int64_t* found);

@@ -130,16 +130,18 @@ class Scorer:
         parts = np.split(scores, np.cumsum(sizes)[:-1]) if count else []
         return parts[0] if isinstance(requests, Request) else parts
 
-    def top(self, requests: Requests, k: int, *, exclude_seen: bool = False) -> Any:
+    def top(self, requests: Requests, k: int, *, exclude_seen: bool | int = False) -> Any:
         """The k best items, best first: (items int64, scores float32), each (found). A list of pairs for a list.
 
         Of a request's items, of all items that training has seen if it has none, or (retrieval) of the catalogue.
-        exclude_seen leaves out the items of the user's events.
+        exclude_seen leaves out the items of the user's events: True, or a sum of action bits for those of events with
+        one of these actions.
         """
+        seen = int(exclude_seen) if isinstance(exclude_seen, bool) else exclude_seen << 8  # HSTU_SCORE_SEEN_BY
         with self._call(requests) as (scorer, form, count):
             items, found = np.empty((count, max(k, 0)), np.int64), np.zeros(count, np.int64)
             scores = np.empty(items.shape, np.float32)
-            self._check(self._c.hstu_score_top(scorer, form, count, k, exclude_seen, _pointer(items, c_int64),
+            self._check(self._c.hstu_score_top(scorer, form, count, k, seen, _pointer(items, c_int64),
                                                _pointer(scores, c_float), _pointer(found, c_int64)))
         lists = [(items[i, :n], scores[i, :n]) for i, n in enumerate(found.tolist())]
         return lists[0] if isinstance(requests, Request) else lists

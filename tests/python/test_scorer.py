@@ -53,6 +53,9 @@ def test_the_best_items_are_in_order_and_have_the_scores_of_score(scorer, cases,
     everything = request_of(request.user)
     seen = set(everything.events.items.tolist())
     assert not seen & set(scorer.top([everything], 1000, exclude_seen=True)[0][0].tolist())
+    of_action = set(everything.events.items[everything.events.actions & 1 != 0].tolist())
+    found, others = (set(scorer.top(everything, 1000, exclude_seen=which)[0].tolist()) for which in (False, 1))
+    assert 0 < len(of_action) < len(seen) and others == found - of_action
 
 
 def test_threads_share_a_scorer_and_closing_waits_for_them(exported, cases):

@@ -108,26 +108,35 @@ TEST_F(ScoreInC, FindsTheItemsOfPredict) {
   }
   std::vector<std::int64_t> items(kUsers * kTop), found(kUsers);
   std::vector<float> scores(kUsers * kTop);
-  ASSERT_EQ(
-      hstu_score_top(scorer_, requests.data(), kUsers, kTop, 1, items.data(), scores.data(), found.data()),
-      HSTU_SCORE_OK)
-      << hstu_score_error();
   write_file(folder_ / "users.csv", text);
-  const Columns expected = scored({.model = folder_ / "run",
-                                   .output = folder_ / "top.csv",
-                                   .users = folder_ / "users.csv",
-                                   .top = kTop,
-                                   .exclude_seen = true});
-  std::vector<std::string> ids;
-  std::vector<float> kept;
-  for (std::size_t u = 0; u < kUsers; ++u)
-    for (std::int64_t r = 0; r < found[u]; ++r) {
-      ids.push_back(std::to_string(items[u * kTop + static_cast<std::size_t>(r)]));
-      kept.push_back(scores[u * kTop + static_cast<std::size_t>(r)]);
-    }
-  EXPECT_FALSE(ids.empty());
-  EXPECT_EQ(ids, expected.at("item"));
-  EXPECT_EQ(kept, floats(expected.at("score")));
+  using Actions = std::vector<std::string>;
+  for (const auto& [exclude_seen, actions] :
+       {std::pair{1, Actions()}, {HSTU_SCORE_SEEN_BY(2), Actions{"negative"}}}) {
+    ASSERT_EQ(hstu_score_top(scorer_, requests.data(), kUsers, kTop, exclude_seen, items.data(),
+                             scores.data(), found.data()),
+              HSTU_SCORE_OK)
+        << hstu_score_error();
+    const Columns expected = scored({.model = folder_ / "run",
+                                     .output = folder_ / fmt::format("top_{}.csv", exclude_seen),
+                                     .users = folder_ / "users.csv",
+                                     .top = kTop,
+                                     .exclude_seen = true,
+                                     .seen_actions = actions});
+    std::vector<std::string> ids;
+    std::vector<float> kept;
+    for (std::size_t u = 0; u < kUsers; ++u)
+      for (std::int64_t r = 0; r < found[u]; ++r) {
+        ids.push_back(std::to_string(items[u * kTop + static_cast<std::size_t>(r)]));
+        kept.push_back(scores[u * kTop + static_cast<std::size_t>(r)]);
+      }
+    EXPECT_FALSE(ids.empty());
+    EXPECT_EQ(ids, expected.at("item"));
+    EXPECT_EQ(kept, floats(expected.at("score")));
+  }
+  EXPECT_EQ(hstu_score_top(scorer_, requests.data(), kUsers, kTop, HSTU_SCORE_SEEN_BY(4), items.data(),
+                           scores.data(), found.data()),
+            HSTU_SCORE_BAD_REQUEST);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("exclude_seen: expected a sum of bits of 3, found 4"));
 
   std::vector<float> vectors(kUsers * 8);
   ASSERT_EQ(hstu_score_vectors(scorer_, requests.data(), kUsers, vectors.data(), found.data()),

@@ -47,6 +47,22 @@ class Serve : public Score {
     if (!items.empty()) body["items"] = items;
     return body;
   }
+  // One such request in binary.
+  std::string binary_body_of(std::int64_t user, const std::vector<std::int64_t>& items, std::int64_t k = 0,
+                             std::int64_t flags = 0) const {
+    const RequestEvents events = events_of(user);
+    std::string body("HSTQ1\0\0\0", 8);
+    const auto put = [&](std::int64_t number) { body.append(reinterpret_cast<const char*>(&number), 8); };
+    for (const std::int64_t number : {std::int64_t{1}, id_of_user(user), std::int64_t{25'500},
+                                      std::ssize(events.item), std::ssize(items), k, flags})
+      put(number);
+    for (const auto& column : {events.item, events.time})
+      for (const std::int64_t number : column) put(number);
+    body.append(events.action.begin(), events.action.end());
+    body.resize((body.size() + 7) / 8 * 8);
+    for (const std::int64_t item : items) put(item);
+    return body;
+  }
   // As the server should answer with this model.
   static std::string answer(RequestScorer& model, const Json& body, Asked asked) {
     const RequestBody read = read_json_requests(body.dump(), asked, model.form(), model.tasks());
@@ -162,19 +178,8 @@ TEST_F(Serve, AnswersNumbersInBinaryAsInJson) {
   use_ranking(200, {"positive"});
   train_and_export();
   RequestScorer model({.model = folder_ / "export"});
-  const RequestEvents events = events_of(3);
-  std::string body("HSTQ1\0\0\0", 8);
-  const auto put = [&](std::int64_t number) { body.append(reinterpret_cast<const char*>(&number), 8); };
-  for (const std::int64_t number :
-       {std::int64_t{1}, id_of_user(3), std::int64_t{25'500}, std::ssize(events.item), std::int64_t{2},
-        std::int64_t{0}, std::int64_t{0}})
-    put(number);
-  for (const auto& column : {events.item, events.time})
-    for (const std::int64_t number : column) put(number);
-  body.append(events.action.begin(), events.action.end());
-  body.resize((body.size() + 7) / 8 * 8);
-  put(4), put(9);
-  const std::vector<ScoreRequest> requests = read_binary_requests(body, Asked::scores, 1);
+  const std::vector<ScoreRequest> requests =
+      read_binary_requests(binary_body_of(3, {4, 9}), Asked::scores, 1);
   ASSERT_EQ(requests.size(), 1U);
   const ScoreRequest* const request = requests.data();
   const std::string binary = write_binary_answers(model.answer({&request, 1}), "v");
@@ -184,6 +189,30 @@ TEST_F(Serve, AnswersNumbersInBinaryAsInJson) {
   const Json json = Json::parse(answer(model, body_of(3, {4, 9}), Asked::scores));
   EXPECT_EQ(json["scores"][0].get<float>(), scores[0]);
   EXPECT_EQ(json["scores"][1].get<float>(), scores[1]);
+}
+
+TEST_F(Serve, LeavesOutItemsOfSomeActionsAlone) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  RequestScorer model({.model = folder_ / "export"});
+  const auto top = [&](const Json& exclude_seen) {
+    Json body = body_of(3, {});
+    body["k"] = 1000, body["exclude_seen"] = exclude_seen;
+    return Json::parse(answer(model, body, Asked::top))["items"].get<std::vector<std::int64_t>>();
+  };
+  const RequestEvents events = events_of(3);
+  std::vector<std::int64_t> expected = top(false);
+  for (std::size_t i = 0; i < events.item.size(); ++i)
+    if (events.time[i] < 25'500 && (events.action[i] & 2) != 0) std::erase(expected, events.item[i]);
+  EXPECT_LT(expected.size(), top(false).size());
+  EXPECT_GT(expected.size(), top(true).size());
+  EXPECT_EQ(top("negative"), expected);
+  EXPECT_EQ(top(2), expected);
+  const auto binary = read_binary_requests(binary_body_of(3, {}, 1000, 2 << 8), Asked::top, 1);
+  const ScoreRequest* const request = binary.data();
+  EXPECT_EQ(model.answer({&request, 1})[0].items, expected);
+  for (const Json& wrong : {Json("purchase"), Json(0), Json(4), Json(1.5), Json(nullptr)})
+    EXPECT_NE(message_of<UsageError>([&] { top(wrong); }), "") << wrong;
 }
 
 TEST_F(Serve, IsMeasuredUnderALoad) {

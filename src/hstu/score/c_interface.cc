@@ -204,10 +204,13 @@ hstu_score_status hstu_score_top(hstu_scorer* scorer, const hstu_score_request* 
     check_output(items, count, "items");
     check_output(scores, count, "scores");
     check_output(found, count, "found");
+    if (exclude_seen >= HSTU_SCORE_SEEN_BY(0x100))
+      hstu::fail_usage("exclude_seen: expected 0, 1 or HSTU_SCORE_SEEN_BY(actions), found {}", exclude_seen);
     const std::vector<ScoreAnswer> answers = answers_of(scorer, requests, count, [&](ScoreRequest& r) {
       r.asked = Asked::top;
       r.top = k;
       r.exclude_seen = exclude_seen != 0;
+      if (exclude_seen > 0) r.seen_actions = static_cast<std::uint8_t>(exclude_seen >> 8);
     });
     const std::size_t tasks = std::max<std::size_t>(scorer->tasks.size(), 1);
     for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -35,6 +35,8 @@ struct ScoreRequest {
   std::int64_t top = 0;
   std::size_t task = 0;       // that ranks
   bool exclude_seen = false;  // top: without the items of the user's events
+  // exclude_seen: of those events with an action of this sum of bits alone; 0: of all.
+  std::uint8_t seen_actions = 0;
 };
 
 struct ScoreAnswer {

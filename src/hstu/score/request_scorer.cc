@@ -47,12 +47,14 @@ void check_ids(const char* what, std::span<const std::int64_t> ids) {
     fail_usage("{}: expected an id of at least 0, found {}", what, *bad);
 }
 
-// Ascending.
-std::vector<std::int64_t> distinct(std::span<const std::int64_t> ids) {
-  std::vector<std::int64_t> all(ids.begin(), ids.end());
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+// What exclude_seen leaves out: ascending, each once.
+std::vector<std::int64_t> seen_items(const EventColumns& events, std::uint8_t actions) {
+  std::vector<std::int64_t> seen;
+  for (std::size_t i = 0; i < events.item.size(); ++i)
+    if (actions == 0 || (events.action[i] & actions) != 0) seen.push_back(events.item[i]);
+  std::ranges::sort(seen);
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  return seen;
 }
 
 }  // namespace
@@ -109,6 +111,9 @@ void RequestScorer::check(const ScoreRequest& r) const {
     fail_usage("a model of this kind scores candidates and has no vectors: ask for scores or its top items");
   if (r.asked == Asked::scores && r.items.empty()) fail_usage("items: expected at least one candidate");
   if (r.asked == Asked::top && r.top < 1) fail_usage("k: expected at least 1, found {}", r.top);
+  const std::uint8_t known = form_->known_bits();
+  if ((r.seen_actions & ~known) != 0)
+    fail_usage("exclude_seen: expected a sum of bits of {}, found {}", known, r.seen_actions);
   if (retriever_ && !r.items.empty())
     fail_usage("items: this model finds items of its whole catalogue: leave them out");
   if (scorer_ && !r.time) fail_usage("time: expected the time of the request");
@@ -133,7 +138,6 @@ void RequestScorer::check(const ScoreRequest& r) const {
                events.time.size(), events.action.size());
   check_ids("events: item", events.item);
   check_times("events: time", events.time);
-  const std::uint8_t known = form_->known_bits();
   const auto is_unknown = [&](std::uint8_t action) { return (action & ~known) != 0; };
   if (const auto* const bad = first_bad(std::span(events.action), is_unknown))
     fail_usage("events: action: expected a sum of bits of {}, found {}", known, *bad);
@@ -196,7 +200,7 @@ std::unique_ptr<ScoringBatches> RequestScorer::begin_ranking(std::vector<Open>& 
     if (request.asked == Asked::top) {
       o.left = request.items.empty() ? scorer_->trained_items() : request.items;
       if (request.exclude_seen) {
-        const std::vector<std::int64_t> seen = distinct(o.events->item);
+        const std::vector<std::int64_t> seen = seen_items(*o.events, request.seen_actions);
         std::erase_if(o.left, [&](std::int64_t item) { return std::ranges::binary_search(seen, item); });
       }
       items = o.left;
@@ -263,7 +267,7 @@ void RequestScorer::find(std::span<const Open* const> asked, std::span<const flo
   std::int64_t top = 0;
   for (const Open* const o : asked) {
     if (o->request->exclude_seen) {
-      const std::vector<std::int64_t> seen = distinct(o->events->item);
+      const std::vector<std::int64_t> seen = seen_items(*o->events, o->request->seen_actions);
       queries.excluded.insert(queries.excluded.end(), seen.begin(), seen.end());
     }
     queries.excluded_offsets.push_back(std::ssize(queries.excluded));

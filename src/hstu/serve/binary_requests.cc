@@ -15,6 +15,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::int64_t kRequests = 0x3151545348;  // "HSTQ1", as bytes
 constexpr std::int64_t kAnswers = 0x3141545348;   // "HSTA1"
 constexpr std::int64_t kExcludeSeen = 1, kContexts = 2, kEventContexts = 4;
+constexpr std::int64_t kSeenActions = 0xff00;  // without one: all events
 
 class Reader {
  public:
@@ -69,9 +70,10 @@ ScoreRequest read_request(Reader& body, Asked asked, std::size_t columns) {
   const std::int64_t items = body.count("items");
   request.top = body.number("k");
   const std::int64_t flags = body.number("flags");
-  if ((flags & ~(kExcludeSeen | kContexts | kEventContexts)) != 0)
+  if ((flags & ~(kExcludeSeen | kContexts | kEventContexts | kSeenActions)) != 0)
     fail_usage("body: flags: {} has unknown bits", flags);
-  request.exclude_seen = (flags & kExcludeSeen) != 0;
+  request.exclude_seen = (flags & (kExcludeSeen | kSeenActions)) != 0;
+  request.seen_actions = static_cast<std::uint8_t>((flags & kSeenActions) >> 8);
   if (events >= 0) {
     RequestEvents& of_user = request.events.emplace();
     of_user.item = body.list<std::int64_t>(events, "items of events");

@@ -73,9 +73,7 @@ class JsonRequest {
       } else if (asked == Asked::top && key == "by") {
         request.task = task(value);
       } else if (asked == Asked::top && key == "exclude_seen") {
-        if (!value.is_boolean())
-          fail_usage("exclude_seen: expected true or false, found {}", value.type_name());
-        request.exclude_seen = value.get<bool>();
+        exclude_seen(value, request);
       } else {
         fail_usage("unknown field \"{}\"{}", key, suggestion(key, fields(asked)));
       }
@@ -117,6 +115,15 @@ class JsonRequest {
     if ((bits & ~std::int64_t{form_.known_bits()}) != 0)
       fail_usage("action: expected a sum of bits of {}, found {}", form_.known_bits(), bits);
     return static_cast<std::uint8_t>(bits);
+  }
+  // true, false, or actions.
+  void exclude_seen(const Json& value, ScoreRequest& request) const {
+    if (!value.is_boolean() && !value.is_string() && !value.is_number_integer())
+      fail_usage("exclude_seen: expected true, false or actions, found {}", value.type_name());
+    request.exclude_seen = value != false;
+    if (value.is_boolean()) return;
+    request.seen_actions = action(value);
+    if (request.seen_actions == 0) fail_usage("exclude_seen: expected true, false or actions, found 0");
   }
   // {"item": [..], "time": [..], "action": [..], NAME: [..]}
   RequestEvents events(const Json& value) const {
