@@ -33,7 +33,8 @@ struct SampleScratch {
   std::vector<std::int64_t> negatives;          // of all of them
   std::vector<std::int32_t> place;              // [number of an item] index into Samples::items
   std::vector<std::int32_t> drawn;              // [i of CatalogueDraws::item] number of the item, or kAbsent
-  std::optional<CatalogueDraws> batch_targets;  // of CatalogueDrawOptions::of_batch
+  DistinctIds targets;                          // of the batch, with CatalogueDrawOptions::of_batch
+  std::optional<CatalogueDraws> batch_targets;  // the same
 };
 
 // Samples are a pure function of (dataset, options, positions, draws). Thread-safe if each thread has its own

@@ -1,5 +1,4 @@
 // What a SampleBuilder draws from catalogues, and from the targets of a batch.
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -17,15 +16,16 @@ void SampleBuilder::draw_shared(Samples& samples, SampleScratch& scratch) const 
 
 // Every event of a sample but the first is a target, on whatever rank it is.
 void SampleBuilder::find_batch_targets(std::span<const std::int64_t> batch, SampleScratch& scratch) const {
-  std::vector<std::int64_t> items;
+  DistinctIds& targets = scratch.targets;
+  targets.clear();
   for (const std::int64_t anchor : batch) {
     const auto history = scratch.gatherer.gather(events_before(dataset_.user_at(anchor), anchor));
     if (history.empty()) continue;
-    for (const std::int64_t position : history.subspan(1)) items.push_back(dataset_.item()[position]);
-    items.push_back(dataset_.item()[anchor]);
+    for (const std::int64_t position : history.subspan(1)) targets.insert(dataset_.item()[position]);
+    targets.insert(dataset_.item()[anchor]);
   }
-  std::sort(items.begin(), items.end());
-  items.erase(std::unique(items.begin(), items.end()), items.end());
+  std::vector<std::int64_t> items;
+  for (const DistinctIds::Numbered& target : targets.sorted()) items.push_back(target.id);
   scratch.batch_targets.reset();
   if (!items.empty()) scratch.batch_targets.emplace(std::move(items));
 }
