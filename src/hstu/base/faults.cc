@@ -1,6 +1,5 @@
 #include "hstu/base/faults.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "hstu/base/choice.h"
+#include "hstu/base/contains.h"
 
 namespace hstu {
 namespace {
@@ -28,7 +28,7 @@ FaultWatcher parse_fault(const std::string& words) {
     fail_usage("--fault {}: expected POINT:COUNT or POINT:COUNT:kill|term|hup|usr1", words);
   std::vector<std::string> known;
   for (const FaultPoint& point : kFaultPoints) known.emplace_back(point.name);
-  if (std::find(known.begin(), known.end(), parts[0]) == known.end())
+  if (!contains(known, parts[0]))
     fail_usage("--fault {}: the point \"{}\" does not exist{}", words, parts[0], suggestion(parts[0], known));
   std::int64_t count = 0;
   const char* const end = parts[1].data() + parts[1].size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/names.h"
 
@@ -24,7 +25,7 @@ EventValues::EventValues(const Dataset& dataset, const EventOptions& options)
 void EventValues::match_texts() {
   const std::string of = "context_" + options_.label_column;
   const std::vector<std::string>& known = dataset_.manifest().names;
-  if (std::find(known.begin(), known.end(), of) == known.end()) return;
+  if (!contains(known, of)) return;
   if (!options_.one_of)
     fail_usage(
         "model.label_column: the column \"{}\" contains texts, and labels of independent tasks are bits of "

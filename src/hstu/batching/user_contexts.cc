@@ -1,9 +1,9 @@
 #include "hstu/batching/user_contexts.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 
 namespace hstu {
@@ -36,16 +36,14 @@ void check_user_contexts(const Dataset& dataset, const std::vector<ContextualFea
   const std::vector<std::string>& attributes = dataset.manifest().attributes;
   for (const ContextualFeature& feature : features) {
     for (const std::string& key : feature.keys) {
-      const bool differs = key == "item" || key == "hour" || key == "weekday" ||
-                           std::find(attributes.begin(), attributes.end(), key) != attributes.end();
+      const bool differs = key == "item" || key == "hour" || key == "weekday" || contains(attributes, key);
       if (differs)
         fail_usage(
             "features.context \"{}\": the key \"{}\" is not the user's: every event of a history is asked "
             "for the next one: take \"user\", or context columns of the dataset that are the same in all "
             "events of a user",
             feature.name, key);
-      if (std::find(columns.begin(), columns.end(), key) != columns.end())
-        check_column(dataset, feature, key);
+      if (contains(columns, key)) check_column(dataset, feature, key);
     }
   }
 }

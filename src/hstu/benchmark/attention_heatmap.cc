@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hstu/attention/attention_cuda.h"
+#include "hstu/base/contains.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
@@ -105,7 +106,7 @@ class Picture {
  private:
   template <typename T>
   static void add(std::vector<T>& to, const T& value) {
-    if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
+    if (!contains(to, value)) to.push_back(value);
   }
   template <typename T>
   static int place(const std::vector<T>& in, const T& value) {

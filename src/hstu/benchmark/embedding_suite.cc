@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "hstu/base/clock.h"
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
 #include "hstu/base/text.h"
@@ -332,14 +333,13 @@ std::vector<std::string> embedding_suite_cases() {
 Json benchmark_embedding_suite(const EmbeddingSuiteOptions& o) {
   const std::vector<std::string> names = embedding_suite_cases();
   for (const std::string& name : o.cases)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      fail_usage("--cases: there is no \"{}\"{}", name, suggestion(name, names));
+    if (!contains(names, name)) fail_usage("--cases: there is no \"{}\"{}", name, suggestion(name, names));
   const DeviceChoice choice = choose_device(o.device);
   const Context context = open_device(choice.device);
   Json results = Json::array();
   std::map<std::int64_t, SuiteIds> drawn;  // by nominal rows of a table
   for (const Case& one : cases()) {
-    if (!o.cases.empty() && std::find(o.cases.begin(), o.cases.end(), one.name) == o.cases.end()) continue;
+    if (!o.cases.empty() && !contains(o.cases, one.name)) continue;
     const std::int64_t rows = (one.cache > 0 || one.on_host ? o.host_rows : o.device_rows) / o.tables;
     if (!drawn.contains(rows)) drawn[rows] = draw_all(o, rows, context);
     results.push_back(CaseRun(o, one, drawn[rows], context).run());

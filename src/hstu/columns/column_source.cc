@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/csv_source.h"
@@ -41,9 +42,7 @@ std::unique_ptr<ColumnSource> open_own(const Path& file, std::span<const std::st
 std::unique_ptr<ColumnSource> open_below_folders(const Path& file, std::span<const std::string> columns,
                                                  const ReadOptions& options) {
   auto values = folder_values(file);
-  std::erase_if(values, [&](const auto& value) {
-    return std::find(columns.begin(), columns.end(), value.first) == columns.end();
-  });
+  std::erase_if(values, [&](const auto& value) { return !contains(columns, value.first); });
   if (values.empty()) return open_own(file, columns, options);
   std::vector<std::string> read;
   const std::vector<FileColumn> known = list_columns(file, *options.csv);

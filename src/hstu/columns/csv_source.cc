@@ -8,6 +8,7 @@
 #include <arrow/csv/api.h>
 #include <arrow/csv/invalid_row.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
@@ -19,10 +20,6 @@ namespace {
 
 constexpr std::int32_t kBlockBytes = std::int32_t{1} << 20;  // read at a time; the longest row
 constexpr std::size_t kShownBytes = 80;                      // of a row, in messages
-
-bool names_column(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
 
 // What separates the fields of a header that has been read as one name; nullptr: nothing does.
 const char* other_delimiter(const std::vector<std::string>& names) {
@@ -71,8 +68,7 @@ class CsvSource : public ColumnSource {
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
   bool is_text(std::size_t column) const override {
-    return !names_column(format_.integers, columns_[column]) &&
-           !names_column(format_.numbers, columns_[column]);
+    return !contains(format_.integers, columns_[column]) && !contains(format_.numbers, columns_[column]);
   }
   void select(std::size_t) override {
     require(rows_done_ == 0, "{}: its only group has already been read", path_.string());
@@ -207,8 +203,8 @@ class CsvSource : public ColumnSource {
 
   RawColumn convert(const std::string& name, const arrow::RecordBatch& record) const {
     const std::shared_ptr<arrow::Array> array = record.GetColumnByName(name);
-    if (names_column(format_.integers, name)) return convert_numbers(name, *array, RawColumn::Kind::kInteger);
-    if (names_column(format_.numbers, name)) return convert_numbers(name, *array, RawColumn::Kind::kReal);
+    if (contains(format_.integers, name)) return convert_numbers(name, *array, RawColumn::Kind::kInteger);
+    if (contains(format_.numbers, name)) return convert_numbers(name, *array, RawColumn::Kind::kReal);
     return to_raw_column(name, *array, place(name));
   }
 

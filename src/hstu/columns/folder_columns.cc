@@ -1,9 +1,9 @@
 #include "hstu/columns/folder_columns.h"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
@@ -27,10 +27,6 @@ std::string decoded(std::string_view text) {
     }
   }
   return result;
-}
-
-bool contains(std::span<const std::string> list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
 }
 
 template <typename Number>

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
@@ -87,9 +88,7 @@ std::optional<Places> places_in(std::string_view header, std::string_view separa
   for (std::size_t column = 0; column < kNames.size(); ++column) {
     std::size_t at = 0;
     const auto& names = kNames[column];
-    while (at < std::min(fields.count, kMostFields) &&
-           std::find(names.begin(), names.end(), plain_name(fields.texts[at])) == names.end())
-      ++at;
+    while (at < std::min(fields.count, kMostFields) && !contains(names, plain_name(fields.texts[at]))) ++at;
     if (at == std::min(fields.count, kMostFields)) return std::nullopt;
     places[column] = at;
   }

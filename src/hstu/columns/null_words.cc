@@ -5,6 +5,8 @@
 #include <cctype>
 #include <vector>
 
+#include "hstu/base/contains.h"
+
 namespace hstu {
 namespace {
 
@@ -22,16 +24,15 @@ bool is_null_word(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(kNullWords.begin(), kNullWords.end(), lower) != kNullWords.end();
+  return contains(kNullWords, lower);
 }
 
 void mark_null_words(std::span<const std::string> words, RawColumn& column) {
   if (words.empty() || column.kind != RawColumn::Kind::kText) return;
   std::vector<std::uint8_t> null(column.texts.size());
-  std::transform(column.texts.begin(), column.texts.end(), null.begin(), [&](const std::string& text) {
-    return std::find(words.begin(), words.end(), text) != words.end() ? 1 : 0;
-  });
-  if (std::find(null.begin(), null.end(), 1) == null.end()) return;
+  std::transform(column.texts.begin(), column.texts.end(), null.begin(),
+                 [&](const std::string& text) { return contains(words, text) ? 1 : 0; });
+  if (!contains(null, 1)) return;
   column.nulls.resize(column.integers.size());
   for (std::size_t r = 0; r < column.integers.size(); ++r) {
     std::int64_t& code = column.integers[r];

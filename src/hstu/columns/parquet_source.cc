@@ -13,6 +13,7 @@
 #include <parquet/exception.h>
 #include <parquet/statistics.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
@@ -218,8 +219,7 @@ class ParquetSource : public ColumnSource {
     constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // of a column that exists
     std::vector<int> wanted;
     for (int leaf = 0; leaf < metadata().num_columns(); ++leaf) {
-      if (std::find(columns_.begin(), columns_.end(), root_of(leaf)) != columns_.end())
-        wanted.push_back(leaf);
+      if (contains(columns_, root_of(leaf))) wanted.push_back(leaf);
     }
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (int group = 0; group < metadata().num_row_groups(); ++group) {
@@ -282,7 +282,7 @@ class ParquetSource : public ColumnSource {
 
   void add_list(const std::string& name, const arrow::DataType& type) {
     const arrow::DataType& element = *type.field(0)->type();
-    if (std::find(lists_.begin(), lists_.end(), name) == lists_.end()) {
+    if (!contains(lists_, name)) {
       fail_usage(
           "{}: found {}: an item or event has one value of an attribute or context; list = \"first\" there "
           "reads the first element of each list, and other columns cannot be lists",

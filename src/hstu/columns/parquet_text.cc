@@ -1,6 +1,5 @@
 #include "hstu/columns/parquet_text.h"
 
-#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/exception.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/floor_divide.h"
 #include "hstu/base/terminal.h"
@@ -195,8 +195,7 @@ void check_types(const TableTypes& types, const arrow::Schema& schema) {
       if (schema.GetFieldIndex(name) < 0)
         fail_usage("standard input: expected one column \"{}\"{}", name,
                    suggestion(name, schema.field_names()));
-      if (std::find(seen.begin(), seen.end(), name) != seen.end())
-        fail_usage("the column \"{}\" has two types", name);
+      if (contains(seen, name)) fail_usage("the column \"{}\" has two types", name);
       seen.push_back(name);
     }
   }

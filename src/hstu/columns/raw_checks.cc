@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
@@ -81,7 +82,7 @@ void check_texts(const RawBatch& batch, const RawColumn& column, std::span<const
   // A dictionary may list texts that no row uses, so the rows are checked.
   std::vector<bool> known;
   for (const std::string& text : column.texts) {
-    known.push_back(std::find(allowed.begin(), allowed.end(), text) != allowed.end());
+    known.push_back(contains(allowed, text));
   }
   const auto& codes = column.integers;
   const auto found = std::find_if(codes.begin(), codes.end(), [&](std::int64_t code) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/field_reader.h"
@@ -42,7 +43,7 @@ bool is_name_of_users(std::string_view text) {
   for (const char c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) != 0)
       plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return std::find(kNames.begin(), kNames.end(), plain) != kNames.end();
+  return contains(kNames, plain);
 }
 
 struct LineLength {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/text.h"
@@ -57,7 +58,7 @@ std::vector<std::string> differing_keys(std::span<const ComparedRun> runs) {
   std::vector<std::string> keys;
   for (const ComparedRun& run : runs.subspan(1)) {
     for (const ConfigDifference& difference : differences(runs.front().config, run.config)) {
-      if (std::find(keys.begin(), keys.end(), difference.key) == keys.end()) keys.push_back(difference.key);
+      if (!contains(keys, difference.key)) keys.push_back(difference.key);
     }
   }
   return keys;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/metrics/metric_spec.h"
@@ -119,9 +120,9 @@ bool is_wanted(const Suite& suite, const std::vector<std::string>& only, const s
   std::vector<std::string> names;
   for (const SuiteExperiment& experiment : suite.experiments) names.push_back(experiment.name);
   for (const std::string& word : only)
-    if (std::find(names.begin(), names.end(), word) == names.end())
+    if (!contains(names, word))
       fail_usage("--only {}: no experiment has this name{}", word, suggestion(word, names));
-  return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  return only.empty() || contains(only, name);
 }
 
 }  // namespace

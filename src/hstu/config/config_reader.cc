@@ -4,6 +4,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/config/config.h"
@@ -47,7 +48,7 @@ void read_value(const toml::node& node, const Rule& rule, std::string& target) {
   }
   if (!node.is_string() && !typed.has_value()) fail_type("a string", node);
   std::string text = expand_environment(node.is_string() ? node.as_string()->get() : *typed);
-  if (!rule.words.empty() && std::find(rule.words.begin(), rule.words.end(), text) == rule.words.end()) {
+  if (!rule.words.empty() && !contains(rule.words, text)) {
     fail_usage("expected {}, found \"{}\"{}", rule.text(), text, suggestion(text, rule.words));
   }
   if (rule.parse != nullptr) rule.parse(text);
@@ -189,8 +190,8 @@ struct ConfigReader::State {
   // The node of a described key, or null; describing a key twice is a defect.
   const toml::node* describe_key(std::string_view name) {
     Section& section = current();
-    require(std::find(section.known.begin(), section.known.end(), name) == section.known.end(),
-            "the configuration key {} is described twice", section.full(name));
+    require(!contains(section.known, name), "the configuration key {} is described twice",
+            section.full(name));
     section.known.emplace_back(name);
     return section.table == nullptr ? nullptr : section.table->get(name);
   }
@@ -223,7 +224,7 @@ struct ConfigReader::State {
   std::string unknown_key(const Section& section, const toml::key& key, const toml::node& node) const {
     std::string advice;
     for (const Section& other : sections) {  // the right key in the wrong section
-      if (std::find(other.known.begin(), other.known.end(), key.str()) == other.known.end()) continue;
+      if (!contains(other.known, key.str())) continue;
       advice = fmt::format("; did you mean \"{}\"?", other.full(key.str()));
       break;
     }
@@ -299,10 +300,8 @@ std::vector<std::string> ConfigReader::section_names(std::vector<std::string> pr
   if (section.table == nullptr) return present;
   for (const auto& [key, node] : *section.table) {
     const std::string name(key.str());
-    const auto is_in = [&](const std::vector<std::string>& list) {
-      return std::find(list.begin(), list.end(), name) != list.end();
-    };
-    if (node.is_table() && !is_in(section.known) && !is_in(present)) present.push_back(name);
+    if (node.is_table() && !contains(section.known, name) && !contains(present, name))
+      present.push_back(name);
   }
   return present;
 }
@@ -335,7 +334,7 @@ void ConfigReader::finish() const {
     const bool chosen = State::is_chosen_by_set(section);
     std::vector<std::string> of_another = section.of_another;
     for (const auto& [key, node] : *section.table) {
-      if (std::find(section.known.begin(), section.known.end(), key.str()) != section.known.end()) continue;
+      if (contains(section.known, key.str())) continue;
       if (chosen && !is_overridden(node)) {
         of_another.emplace_back(key.str());
       } else {

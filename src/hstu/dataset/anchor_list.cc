@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "hstu/base/contains.h"
+
 namespace hstu {
 
 AnchorList::AnchorList(std::span<const std::int64_t> positions, std::span<const std::int64_t> offsets,
@@ -31,7 +33,7 @@ std::vector<std::int64_t> AnchorList::first(std::int64_t limit) const {
 }
 
 void AnchorList::keep(const std::shared_ptr<const void>& storage) {
-  if (std::find(storage_.begin(), storage_.end(), storage) == storage_.end()) storage_.push_back(storage);
+  if (!contains(storage_, storage)) storage_.push_back(storage);
 }
 
 void AnchorList::append(const AnchorList& other, std::int64_t window) {

@@ -1,11 +1,11 @@
 #include "hstu/dataset/manifest.h"
 
-#include <algorithm>
 #include <span>
 
 #include <fmt/format.h>
 
 #include "hstu/base/checksum.h"
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/segments.h"
@@ -21,7 +21,7 @@ std::string attribute_file(std::string_view name) {
 }
 
 bool Manifest::extends_or_is(std::string_view wanted) const {
-  return id == wanted || std::find(extended.begin(), extended.end(), wanted) != extended.end();
+  return id == wanted || contains(extended, wanted);
 }
 
 std::uint8_t Manifest::action_bit(std::string_view action) const {

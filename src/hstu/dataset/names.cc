@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/open_column.h"
@@ -17,7 +18,7 @@ namespace {
 
 // A wrong word is reported before any file is opened.
 std::string checked_kind(const Path& dataset, const Manifest& manifest, std::string_view of) {
-  if (std::find(manifest.names.begin(), manifest.names.end(), of) == manifest.names.end()) {
+  if (!contains(manifest.names, of)) {
     fail_usage("{}: the dataset has no names of \"{}\"{}", dataset.string(), of,
                manifest.names.empty()
                    ? std::string("; it has none (keep_names in the schema keeps those of ids)")

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/names.h"
 
@@ -23,9 +24,8 @@ std::string words(const std::vector<std::string>& names) {
 
 // The first of `wanted` that is not among `names`; null if all are.
 const std::string* missing(const std::vector<std::string>& wanted, const std::vector<std::string>& names) {
-  const auto absent = std::find_if(wanted.begin(), wanted.end(), [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) == names.end();
-  });
+  const auto absent = std::find_if(wanted.begin(), wanted.end(),
+                                   [&](const std::string& name) { return !contains(names, name); });
   return absent == wanted.end() ? nullptr : &*absent;
 }
 

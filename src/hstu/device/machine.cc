@@ -18,6 +18,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/files.h"
 #include "hstu/base/text.h"
 #include "hstu/device/cuda_calls.h"
@@ -108,8 +109,7 @@ Json specs_json(const std::optional<GpuSpecs>& specs) {
 }  // namespace
 
 bool Cpu::has(std::string_view instruction_set) const {
-  return std::find(instruction_sets.begin(), instruction_sets.end(), instruction_set) !=
-         instruction_sets.end();
+  return contains(instruction_sets, instruction_set);
 }
 
 Cpu parse_cpuinfo(std::string_view text) {
@@ -130,8 +130,7 @@ Cpu parse_cpuinfo(std::string_view text) {
   cpu.physical_cores = cores.empty() ? cpu.logical_cores : static_cast<int>(cores.size());
   const std::vector<std::string> present = split(flags, ' ');
   for (const char* name : kKernelSets) {
-    if (std::find(present.begin(), present.end(), name) != present.end())
-      cpu.instruction_sets.emplace_back(name);
+    if (contains(present, name)) cpu.instruction_sets.emplace_back(name);
   }
 #if defined(__x86_64__)
   for (const char* name : {"sse4_2", "f16c", "bmi2", "fma", "avx2"}) {

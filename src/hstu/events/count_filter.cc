@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
 
@@ -141,7 +142,7 @@ void CountFilter::finish() {
     while (narrow_core() && !rules_.core_once) continue;
   }
   drop_short_users();
-  if (events_ > 0 && std::find(users_.begin(), users_.end(), true) == users_.end()) {
+  if (events_ > 0 && !contains(users_, true)) {
     fail_usage(
         "no event is left: of {} events, longest_user = {} left out {}, core = {} {}, and shortest_user = {} "
         "{}: change these limits",

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/raw_checks.h"
@@ -12,10 +13,6 @@
 
 namespace hstu {
 namespace {
-
-bool contains(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
 
 // Columns of CSV that are compared with numbers and used for nothing else. Others are integers if the schema
 // says so, and texts otherwise.

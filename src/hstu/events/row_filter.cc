@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "hstu/base/contains.h"
+
 namespace hstu {
 namespace {
 
@@ -35,7 +37,7 @@ void DroppedRows::add(const DroppedRows& part) {
 std::vector<std::string> RowFilter::columns() const {
   std::vector<std::string> columns;
   const auto add = [&](const std::string& column) {
-    if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(column);
+    if (!contains(columns, column)) columns.push_back(column);
   };
   std::for_each(schema_.drop_null.begin(), schema_.drop_null.end(), add);
   for (const Condition& condition : schema_.keep) add(condition.column);

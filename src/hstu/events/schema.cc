@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/events/event_weights.h"
@@ -45,7 +46,7 @@ void check_keys(const Schema& schema, const std::string& source) {
     }
   }
   for (const std::string& name : contexts) {
-    if (std::find(attributes.begin(), attributes.end(), name) != attributes.end())
+    if (contains(attributes, name))
       fail_usage("{}: \"{}\" is the name of an attribute and of a context: rename one of them", source, name);
   }
   for (const auto& [key, column] :
@@ -62,7 +63,7 @@ void check_keys(const Schema& schema, const std::string& source) {
 void check_is_action(const Schema& schema, const std::string& name, const char* field,
                      const std::string& source) {
   const std::vector<std::string> actions = names_of(schema.actions);
-  if (std::find(actions.begin(), actions.end(), name) == actions.end()) {
+  if (!contains(actions, name)) {
     fail_usage("{}: {}: expected the name of an action, found \"{}\"{}", source, field, name,
                suggestion(name, actions));
   }
@@ -185,7 +186,7 @@ void validate(const Schema& schema, const std::string& source) {
     }
   }
   for (const std::string* id : {&schema.user, &schema.time, &schema.item}) {
-    if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), *id) != schema.null_as_zero.end()) {
+    if (contains(schema.null_as_zero, *id)) {
       fail_usage(
           "{}: null_as_zero: \"{}\" is the user, item or time, which every event must have; drop_null leaves "
           "out "
@@ -194,8 +195,7 @@ void validate(const Schema& schema, const std::string& source) {
     }
   }
   for (const std::string& column : schema.drop_null) {
-    if (std::find(schema.null_as_zero.begin(), schema.null_as_zero.end(), column) !=
-        schema.null_as_zero.end())
+    if (contains(schema.null_as_zero, column))
       fail_usage("{}: drop_null: \"{}\" is in null_as_zero too: remove it from one of them", source, column);
   }
   for (const std::string& of : schema.keep_names) {

@@ -1,8 +1,9 @@
 #include "hstu/objective/evaluation_result.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "hstu/base/contains.h"
 
 namespace hstu {
 namespace {
@@ -69,7 +70,7 @@ EvaluationResult evaluation_from_state(const Json& state) {
   result.baseline = measures_from_json(state.at("baseline"));
   Json estimate = Json::object();
   for (const auto& [name, value] : state.items())
-    if (std::find(kParts.begin(), kParts.end(), name) == kParts.end()) estimate[name] = value;
+    if (!contains(kParts, name)) estimate[name] = value;
   result.estimate = measures_from_json(estimate);
   if (state.contains("lists")) result.lists = measures_from_json(state.at("lists"));
   result.bad_ids = state.value("bad_ids", std::map<std::string, std::int64_t>());

@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/metrics/metric_spec.h"
@@ -34,9 +34,8 @@ void check_best(const RunOptions& o, bool held_out) {
     fail_usage("checkpoint.best = \"{}\", but nothing is held out: set evaluation.holdout_fraction", best);
   const std::vector<std::int64_t>& cutoffs = o.evaluation.ranking_k;
   const auto k = cutoff_of(best);
-  const bool is_measured = metric.has_cutoff
-                               ? std::find(cutoffs.begin(), cutoffs.end(), k.value_or(0)) != cutoffs.end()
-                               : !metric.of_lists || !cutoffs.empty();
+  const bool is_measured =
+      metric.has_cutoff ? contains(cutoffs, k.value_or(0)) : !metric.of_lists || !cutoffs.empty();
   if (!is_measured)
     fail_usage("checkpoint.best = \"{}\" is not measured: set evaluation.ranking_k = [{}]", best,
                k.value_or(10));
@@ -71,7 +70,7 @@ void check_feature_names(const FeaturesSection& features) {
   std::vector<std::string> taken = {"item"};
   const auto take = [&](const std::string& name, const char* list) {
     if (!is_plain_name(name)) fail_usage("{}: expected {}, found \"{}\"", list, kPlainName, name);
-    if (std::find(taken.begin(), taken.end(), name) != taken.end())
+    if (contains(taken, name))
       fail_usage("{}: the name \"{}\" is taken by another table: use another name", list, name);
     taken.push_back(name);
   };

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/rows/host_row_store.h"
@@ -156,7 +157,7 @@ std::vector<TableConfig> table_configs(const RunOptions& options, const std::vec
   names.reserve(features.size());
   for (const FeatureSpec& feature : features) names.push_back(feature.name);
   for (const auto& [name, section] : options.tables.by_name) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (!contains(names, name))
       fail_usage("[tables.{}]: the model has no table \"{}\"{}", name, name, suggestion(name, names));
   }
   std::vector<TableConfig> configs;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
@@ -27,7 +28,7 @@ CsvReader::CsvReader(ByteSource source) : source_(std::move(source)) {
 }
 
 bool CsvReader::has_column(std::string_view name) const {
-  return std::find(columns_.begin(), columns_.end(), name) != columns_.end();
+  return contains(columns_, name);
 }
 
 std::size_t CsvReader::column(std::string_view name) const {

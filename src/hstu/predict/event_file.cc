@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
@@ -75,8 +76,7 @@ std::vector<std::optional<ContextColumn>> context_columns(const CsvReader& rows,
     if (!needed[c]) continue;
     columns[c].emplace(ContextColumn{.column = rows.column(manifest.context[c])});
     const std::string of = "context_" + manifest.context[c];
-    if (std::find(manifest.names.begin(), manifest.names.end(), of) != manifest.names.end())
-      columns[c]->codes.emplace(schema.folder(), manifest, of);
+    if (contains(manifest.names, of)) columns[c]->codes.emplace(schema.folder(), manifest, of);
   }
   return columns;
 }

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/names.h"
 #include "hstu/dataset/names_writer.h"
@@ -55,7 +56,7 @@ std::vector<std::int64_t> items_of(const Dataset& from) {
 void join_segments(const Dataset& from, const Path& folder, Manifest& manifest) {
   const Manifest& source = from.manifest();
   copy_columns(from.folders().back(), folder, manifest, is_of_codes);
-  if (std::find(source.names.begin(), source.names.end(), "item") != source.names.end()) {
+  if (contains(source.names, "item")) {
     const Names names(from.folder(), source, "item");
     NameCollector collector(folder / "names.spill", kNameBytes);
     for (std::int64_t row = 0; row < names.size(); ++row) collector.add(names.id(row), names.name(row));
@@ -95,7 +96,7 @@ void add_item_columns(const Dataset& from, const Path& folder, Manifest manifest
 Items with_names(const std::vector<std::int64_t>& ids, const Dataset& dataset) {
   Items items{.ids = ids, .texts = {}};
   const auto& kinds = dataset.manifest().names;
-  if (std::find(kinds.begin(), kinds.end(), "item") == kinds.end()) return items;
+  if (!contains(kinds, "item")) return items;
   const Names names(dataset.folder(), dataset.manifest(), "item");
   items.texts.reserve(ids.size());
   for (const std::int64_t id : ids) items.texts.emplace_back(names.name_of(id).value_or(std::to_string(id)));

@@ -1,8 +1,8 @@
 #include "hstu/predict/request_reader.h"
 
-#include <algorithm>
 #include <string>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/batching/distinct_ids.h"
 
@@ -38,8 +38,7 @@ RequestReader::RequestReader(const Path& file, const ColumnNames& names, const D
     if (!needed[c]) continue;
     context_[c].column = rows_.column(manifest.context[c]);
     const std::string of = "context_" + manifest.context[c];
-    if (std::find(manifest.names.begin(), manifest.names.end(), of) != manifest.names.end())
-      context_[c].codes.emplace(dataset.folder(), manifest, of);
+    if (contains(manifest.names, of)) context_[c].codes.emplace(dataset.folder(), manifest, of);
   }
 }
 

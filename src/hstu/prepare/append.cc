@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
@@ -127,9 +128,7 @@ Extension extension_of(const Dataset& dataset, const Path& staged, Manifest& seg
 namespace {
 
 std::vector<std::string> without(std::vector<std::string> rules, const std::vector<std::string>& others) {
-  std::erase_if(rules, [&](const std::string& rule) {
-    return std::find(others.begin(), others.end(), rule) != others.end();
-  });
+  std::erase_if(rules, [&](const std::string& rule) { return contains(others, rule); });
   return rules;
 }
 

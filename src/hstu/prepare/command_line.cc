@@ -1,6 +1,5 @@
 #include "hstu/prepare/command_line.h"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "hstu/arguments/parse.h"
+#include "hstu/base/contains.h"
 #include "hstu/base/version.h"
 #include "hstu/prepare/generate_command.h"
 #include "hstu/prepare/prepare_command.h"
@@ -18,8 +18,7 @@ namespace hstu {
 int run_command_line(int argc, char** argv) {
   std::vector<std::string> words = words_of_command_line(argc, argv);
   constexpr std::array<std::string_view, 4> kVerbs = {"prepare", "generate", "complete", "--man"};
-  if (words.empty() || std::find(kVerbs.begin(), kVerbs.end(), words.front()) == kVerbs.end())
-    words.insert(words.begin(), "prepare");
+  if (words.empty() || !contains(kVerbs, words.front())) words.insert(words.begin(), "prepare");
   CLI::App app("", "hstu");
   CLI::App* const prepare = app.add_subcommand("prepare", "Turn raw events into a dataset");
   prepare->require_subcommand(1);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/base/choice.h"
+#include "hstu/base/contains.h"
 #include "hstu/base/terminal.h"
 #include "hstu/columns/movielens_source.h"
 #include "hstu/columns/sequence_survey.h"
@@ -29,16 +30,12 @@ struct SequenceWords : PrepareWords {
   }
 };
 
-bool names(const std::vector<std::string>& list, const char* word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
 // Whether ids are texts: as the user says, or as the dataset has them that the log is to fit.
 std::optional<bool> texts_of(const SequenceWords& words, const char* kind) {
-  if (names(words.texts, kind) && names(words.integers, kind))
+  if (contains(words.texts, kind) && contains(words.integers, kind))
     fail_usage("--texts and --integers both name \"{}\": it is one of them", kind);
-  if (names(words.texts, kind)) return true;
-  if (names(words.integers, kind)) return false;
+  if (contains(words.texts, kind)) return true;
+  if (contains(words.integers, kind)) return false;
   const std::string& known = words.append.empty() ? words.codes_from : words.append;
   if (known.empty()) return std::nullopt;
   return read_manifest(known).hashed.contains(kind);

@@ -1,8 +1,8 @@
 #include "hstu/run/text_rows.h"
 
-#include <algorithm>
 #include <optional>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/dataset/names.h"
 #include "hstu/run/state.h"
@@ -22,8 +22,7 @@ std::vector<TableOfTexts> tables_of_texts(const RunOptions& options, const Manif
   std::vector<TableOfTexts> tables;
   const auto add = [&](const std::string& table, const std::string& column, bool hashed) {
     for (const std::string& of : {"attribute_" + column, "context_" + column})
-      if (std::find(manifest.names.begin(), manifest.names.end(), of) != manifest.names.end())
-        tables.push_back({table, of, hashed});
+      if (contains(manifest.names, of)) tables.push_back({table, of, hashed});
   };
   for (const AttributeSection& attribute : options.features.attributes)
     add(attribute.name, attribute.source(), false);
@@ -82,8 +81,7 @@ std::map<std::string, Ids> match_text_rows(const Checkpoint& checkpoint, const R
           path.empty() ? "the dataset of the export" : path.string(), why);
     };
     if (!there) refuse(path.empty() ? "of which it says nothing" : "which is gone or was replaced");
-    if (std::find(there->names.begin(), there->names.end(), texts.of) == there->names.end())
-      refuse("which has no such texts");
+    if (!contains(there->names, texts.of)) refuse("which has no such texts");
     Ids codes = codes_here(Names(path, *there, texts.of), Names(dataset.folder(), manifest, texts.of));
     if (is_same(codes)) continue;
     if (texts.hashed) refuse("and its ids are hashes of codes");

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/text.h"
 #include "hstu/config/config_source.h"
 #include "hstu/embedding/table_section.h"
@@ -44,13 +45,10 @@ NameMap read_name_map(const Path& path) {
 
 void check_names(const NamePairs& names, const std::vector<std::string>& mine,
                  const std::vector<std::string>& theirs, const std::string& what) {
-  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
   for (const auto& [here, there] : names) {
-    if (!has(mine, here))
+    if (!contains(mine, here))
       fail_usage("name map: this model has no {} \"{}\"{}", what, here, suggestion(here, mine));
-    if (!has(theirs, there))
+    if (!contains(theirs, there))
       fail_usage("name map: the checkpoint has no {} \"{}\"{}", what, there, suggestion(there, theirs));
   }
 }

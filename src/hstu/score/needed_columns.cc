@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hstu/base/contains.h"
+
 namespace hstu {
 
 namespace {
@@ -12,7 +14,7 @@ std::vector<bool> context_of_features(const RunOptions& options, const Manifest&
   for (const std::string& name : manifest.context) {
     const auto& features = options.features.context;
     needed.push_back(std::any_of(features.begin(), features.end(), [&](const ContextualFeature& feature) {
-      return std::find(feature.keys.begin(), feature.keys.end(), name) != feature.keys.end();
+      return contains(feature.keys, name);
     }));
   }
   return needed;
@@ -32,8 +34,7 @@ std::vector<bool> context_of_events(const RunOptions& options, const Manifest& m
   const std::vector<std::string>& read = needs.event_columns;
   std::vector<bool> needed;
   needed.reserve(manifest.context.size());
-  for (const std::string& name : manifest.context)
-    needed.push_back(std::find(read.begin(), read.end(), name) != read.end());
+  for (const std::string& name : manifest.context) needed.push_back(contains(read, name));
   return needed;
 }
 

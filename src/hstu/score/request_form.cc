@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 
@@ -15,8 +16,7 @@ RequestForm::RequestForm(const Dataset& schema, std::vector<bool> of_requests, s
       codes_(schema.manifest().context.size()) {
   const auto open = [&](const std::string& of, std::optional<Names>& names) {
     const std::vector<std::string>& known = manifest().names;
-    if (std::find(known.begin(), known.end(), of) != known.end())
-      names.emplace(schema.folder(), manifest(), of);
+    if (contains(known, of)) names.emplace(schema.folder(), manifest(), of);
   };
   for (std::size_t c = 0; c < codes_.size(); ++c) open("context_" + manifest().context[c], codes_[c]);
   open("item", items_);

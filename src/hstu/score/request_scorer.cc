@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hstu/base/checksum.h"
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/comm/communicator.h"
@@ -122,7 +123,7 @@ void RequestScorer::check(const ScoreRequest& r) const {
     fail_usage("task: expected a number below {}, found {}", scorer_->tasks().size(), r.task);
   const std::size_t columns = form_->columns();
   const std::vector<bool>& needed = form_->of_requests();
-  const bool needs = std::find(needed.begin(), needed.end(), true) != needed.end();
+  const bool needs = contains(needed, true);
   if (r.context.size() != columns && (needs || !r.context.empty()))
     fail_usage("context: expected {} values, found {}", columns, r.context.size());
   if (!r.events) {

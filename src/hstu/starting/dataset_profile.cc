@@ -7,6 +7,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/dataset/anchor_index.h"
@@ -147,7 +148,7 @@ DatasetProfile profile_dataset(const Path& path) {
   }
   for (const std::string& name : profile.manifest.context) {
     const auto& named = profile.manifest.names;
-    if (std::find(named.begin(), named.end(), "context_" + name) != named.end())
+    if (contains(named, "context_" + name))
       profile.contexts.push_back(profile_context(dataset, profile.min_history, name));
   }
   return profile;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/events/calendar.h"
 
 namespace hstu {
@@ -64,7 +65,7 @@ int name_score(const std::string& name, Words known) {
     const int place = static_cast<int>(known.size() - k);
     const bool whole =
         words.size() == 1 && (words[0] == known[k] || words[0] == std::string(known[k]) + "id");
-    const bool part = known[k].size() > 1 && std::find(words.begin(), words.end(), known[k]) != words.end();
+    const bool part = known[k].size() > 1 && contains(words, known[k]);
     const int score = whole ? 200 + place : part ? (id ? 100 : 50) + place : 0;
     best = std::max(best, score);
   }
@@ -260,9 +261,7 @@ GuessedActions guess_actions(const std::vector<ColumnSummary>& columns,
     return c.kind == Kind::kText && c.distinct <= kMostTypes ? name_score(c.name, kTypeWords) : 0;
   });
   if (types != nullptr) return actions_of_types(*types);
-  const auto is_free = [&](const ColumnSummary& c) {
-    return std::find(used.begin(), used.end(), &c) == used.end();
-  };
+  const auto is_free = [&](const ColumnSummary& c) { return !contains(used, &c); };
   std::vector<const ColumnSummary*> flags;
   for (const ColumnSummary& c : columns) {
     if (is_free(c) && c.kind == Kind::kInteger && c.distinct > 0 && c.min >= 0 && c.max == 1)

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/csv_source.h"
@@ -88,7 +89,7 @@ std::vector<std::string> common_columns(const std::vector<Path>& files, const Cs
     }
     if (f == 0) names = found;
     std::erase_if(names, [&](const std::string& name) {
-      const bool everywhere = std::find(found.begin(), found.end(), name) != found.end();
+      const bool everywhere = contains(found, name);
       if (!everywhere)
         remarks.push_back(fmt::format("{}: missing in {}", name, files[f].filename().string()));
       return !everywhere;
@@ -187,7 +188,7 @@ class Suggestion {
     for (const Path& file : files_) {
       std::string name =
           without_values(std::filesystem::absolute(file).lexically_normal().lexically_relative(folder_));
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+      if (!contains(names, name)) names.push_back(std::move(name));
     }
     line(fmt::format("files = {}  # patterns are allowed: \"events-*.parquet\"", quoted_list(names)));
     line("");
@@ -276,8 +277,7 @@ class Suggestion {
     if (!columns.empty()) line(fmt::format("null_as_zero = {}", quoted_list(columns)));
     columns.clear();
     for (const ColumnSummary* column : used_) {
-      const bool action =
-          std::find(actions.columns.begin(), actions.columns.end(), column) != actions.columns.end();
+      const bool action = contains(actions.columns, column);
       if (column->nulls > 0 && !action) columns.push_back(column->name);
     }
     if (!columns.empty())
@@ -305,7 +305,7 @@ class Suggestion {
     line("#   name = \"device\"");
     line("#   column = \"device_id\"");
     for (const ColumnSummary& column : columns_) {
-      const bool used = std::find(used_.begin(), used_.end(), &column) != used_.end();
+      const bool used = contains(used_, &column);
       if (!used) line("# " + one_line(fmt::format("{}: {}", column.name, describe(column))));
     }
     for (const std::string& remark : remarks_) line("# " + one_line(remark));

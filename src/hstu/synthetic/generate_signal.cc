@@ -1,9 +1,10 @@
 #include "hstu/synthetic/generate_signal.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+
+#include "hstu/base/contains.h"
 
 namespace hstu {
 namespace {
@@ -89,7 +90,7 @@ Listener::Listener(const GenerateOptions& options, RandomStream& random)
   const std::size_t liked = 2 + random.below(3);
   while (liked_.size() < liked) {
     const auto genre = static_cast<std::int64_t>(random.below(taste_.size()));
-    if (std::find(liked_.begin(), liked_.end(), genre) == liked_.end()) liked_.push_back(genre);
+    if (!contains(liked_, genre)) liked_.push_back(genre);
   }
   for (float& t : taste_) t = draw_taste(false, random);
   for (const std::int64_t genre : liked_) taste_[static_cast<std::size_t>(genre)] = draw_taste(true, random);
@@ -104,7 +105,7 @@ void Listener::live_until(std::uint32_t time, RandomStream& random) {
   while (next_swap_ <= time) {
     std::int64_t& liked = liked_[random.below(liked_.size())];
     const auto fresh = static_cast<std::int64_t>(random.below(taste_.size()));
-    if (std::find(liked_.begin(), liked_.end(), fresh) == liked_.end()) {
+    if (!contains(liked_, fresh)) {
       taste_[static_cast<std::size_t>(liked)] = draw_taste(false, random);
       taste_[static_cast<std::size_t>(fresh)] = draw_taste(true, random);
       liked = fresh;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "hstu/base/contains.h"
 #include "hstu/synthetic/generate_signal.h"
 
 namespace hstu {
@@ -155,7 +156,7 @@ class UserStory {
 
   void opine(EventType type, std::uint32_t item, double when, std::vector<std::uint32_t>& items,
              float value) {
-    if (when >= end_ || std::find(items.begin(), items.end(), item) != items.end()) return;
+    if (when >= end_ || contains(items, item)) return;
     add_opinion(type, item, when);
     items.push_back(item);
     recent_.add_to_last(value);

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/batching/attribute_of_items.h"
@@ -12,10 +13,6 @@
 
 namespace hstu {
 namespace {
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 void expect_column(const std::vector<std::string>& names, const std::string& name, const char* kind) {
   if (contains(names, name)) return;

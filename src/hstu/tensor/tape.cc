@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hstu/base/contains.h"
+
 namespace hstu {
 
 Tensor gradient_of_loss(DType type) {
@@ -35,7 +37,7 @@ GradientSlot Variable::gradient_columns(ColumnRange columns, const Context& cont
     state_->gradient = Tensor::empty(value().shape(), value().dtype(), context);
   }
   std::vector<ColumnRange>& written = state_->written;
-  const bool again = std::find(written.begin(), written.end(), columns) != written.end();
+  const bool again = contains(written, columns);
   if (!again) {
     std::int64_t width = columns.width();
     for (const ColumnRange& other : written) {

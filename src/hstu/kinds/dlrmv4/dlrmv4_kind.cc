@@ -1,7 +1,6 @@
 #include "hstu/kinds/dlrmv4/dlrmv4_kind.h"
 
-#include <algorithm>
-
+#include "hstu/base/contains.h"
 #include "hstu/config/config_template.h"
 #include "hstu/kinds/dlrmv4/dlrmv4.h"
 #include "hstu/kinds/dlrmv4/dlrmv4_objective.h"
@@ -46,8 +45,7 @@ Dlrmv4Config complete_config(const TaskRequest& request, const DatasetFacts& fac
   Dlrmv4Config model = options_as<Dlrmv4Options>(request.model).config;
   const std::vector<std::string>& wanted = request.features.actions;
   for (const ActionBit& action : facts.manifest.actions) {
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), action.name) != wanted.end())
-      model.action_bits.push_back(action.bit);
+    if (wanted.empty() || contains(wanted, action.name)) model.action_bits.push_back(action.bit);
   }
   for (const std::string& name : wanted) facts.manifest.action_bit(name);  // throws if unknown
   model.attributes = static_cast<std::int64_t>(request.features.attributes.size());

@@ -1,8 +1,8 @@
 // Which values of RankingGR's keys contradict each other.
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/text.h"
 #include "hstu/kinds/layer_options.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_kind.h"
@@ -98,7 +98,7 @@ void check(const TaskRequest& request) {
       if (m.labels[i] == m.labels[j]) fail_usage("model.labels names \"{}\" twice", m.labels[i]);
   }
   for (const std::string& name : m.positive_classes) {
-    if (std::find(m.labels.begin(), m.labels.end(), name) == m.labels.end())
+    if (!contains(m.labels, name))
       fail_usage("model.positive_classes: \"{}\" is not in model.labels{}", name, suggestion(name, m.labels));
   }
 }

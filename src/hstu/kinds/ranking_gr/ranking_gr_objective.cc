@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "hstu/base/contains.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_layout.h"
 #include "hstu/loss/cross_entropy.h"
 
@@ -14,7 +15,7 @@ std::vector<std::uint8_t> positives(const RankingGrConfig& config) {
   std::vector<std::uint8_t> flags;
   for (const std::string& name : config.labels) {
     const auto& wanted = config.positive_classes;
-    flags.push_back(std::find(wanted.begin(), wanted.end(), name) != wanted.end() ? 1 : 0);
+    flags.push_back(contains(wanted, name) ? 1 : 0);
   }
   return flags;
 }
