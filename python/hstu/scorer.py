@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, Structure, byref, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Union, final
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstu.commands import Error
 from hstu.dataset import Events
+from hstu.integers import int64
 from hstu.run import Run
 from hstu.tree import load_library
 
@@ -29,7 +30,7 @@ class Request:
 
     user: int = 0
     time: int | None = None  # seconds; None, for retrieval alone: after the user's last event
-    items: ArrayLike = field(default_factory=list)  # (n) candidates
+    items: ArrayLike | None = None  # (n) candidates, at least one; None: top() takes all items
     # The user's events in any order, of which those at `time` or later do not count; contexts of its events are read
     # by models with an action_column alone. None: the events in the scorer's `data`.
     events: Events | tuple[ArrayLike, ArrayLike, ArrayLike] | None = None
@@ -76,6 +77,16 @@ def _library() -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     c.hstu_score.restype, c.hstu_score.argtypes = c_int32, [scorer, requests, c_int64, floats]
     return c
+
+
+def _seen(exclude_seen: bool | int) -> int:
+    """exclude_seen of hstu_score_top."""
+    if isinstance(exclude_seen, (bool, np.bool_)):
+        return int(exclude_seen)
+    actions = int64(exclude_seen, "exclude_seen")
+    if not 0 <= actions < 256:
+        raise ValueError(f"exclude_seen: expected True, False or a sum of action bits, found {actions}")
+    return actions << 8  # HSTU_SCORE_SEEN_BY
 
 
 @final
@@ -133,11 +144,12 @@ class Scorer:
     def top(self, requests: Requests, k: int, *, exclude_seen: bool | int = False) -> Any:
         """The k best items, best first: (items int64, scores float32), each (found). A list of pairs for a list.
 
-        Of a request's items, of all items that training has seen if it has none, or (retrieval) of the catalogue.
+        Of a request's items, of all items that training has seen where they are None, or (retrieval) of the catalogue.
         exclude_seen leaves out the items of the user's events: True, or a sum of action bits for those of events with
         one of these actions.
         """
-        seen = int(exclude_seen) if isinstance(exclude_seen, bool) else exclude_seen << 8  # HSTU_SCORE_SEEN_BY
+        k = int64(k, "k")
+        seen = _seen(exclude_seen)
         with self._call(requests) as (scorer, form, count):
             items, found = np.empty((count, max(k, 0)), np.int64), np.zeros(count, np.int64)
             scores = np.empty(items.shape, np.float32)
@@ -201,14 +213,19 @@ class Scorer:
                 raise ValueError(f"{name}: a value does not fit into {np.dtype(kind)}")
             return int(keep[-1].ctypes.data)
 
-        form = _Request(ctypes.sizeof(_Request), request.user, _NO_TIME if request.time is None else request.time)
-        items = np.asarray(request.items)
-        form.item_count = items.size
-        form.items = address(items, np.int64, (items.size,), "items")
+        form = _Request(ctypes.sizeof(_Request), int64(request.user, "user"),
+                        _NO_TIME if request.time is None else int64(request.time, "time"))
+        if request.items is not None:
+            form.item_count = np.size(request.items)
+            if form.item_count == 0:  # what is left of candidates does not mean all items
+                raise ValueError("items: expected at least one candidate; None takes all items")
+            form.items = address(request.items, np.int64, (form.item_count,), "items")
         if request.contexts is not None:
             form.contexts = address(request.contexts, np.int64, (len(self.columns),), "contexts")
         form.events = -1
         if request.events is not None:
+            if len(request.events) < 3:
+                raise ValueError(f"events: expected items, times and actions, found {len(request.events)} arrays")
             count = form.events = np.size(request.events[0])
             form.event_items = address(request.events[0], np.int64, (count,), "events: items")
             form.event_times = address(request.events[1], np.int64, (count,), "events: times")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from hstu.integers import int64
 from hstu.tree import load_library
 
 if TYPE_CHECKING:
@@ -85,11 +86,14 @@ class Table:
         self._c = library()
         settings = Options()
         self._c.hstu_table_options_init(ctypes.byref(settings))
-        known = [name for name, *_ in Options._fields_[1:]]
+        known = dict(Options._fields_[1:])
         for name, value in {**options, "rows": rows, "dim": dim}.items():
             if name not in known:
                 raise TypeError(f"Table: unknown option {name!r}; there are {', '.join(known)}")
-            setattr(settings, name, value.encode() if isinstance(value, str) else value)
+            if known[name] is ctypes.c_int64:
+                setattr(settings, name, int64(value, name))
+            else:
+                setattr(settings, name, value.encode() if isinstance(value, str) else value)
         self.rows, self.dim = rows, dim
         self._table = self._c.hstu_table_open(ctypes.byref(settings))
         if not self._table:
@@ -110,7 +114,7 @@ class Table:
             raise ValueError(f"gradients: expected {(*ids.shape, self.dim)} of ids {ids.shape}, found "
                              f"{gradients.shape}")  # fmt: skip
         self._check(self._c.hstu_table_update(self._open(), _place(ids), ids.size, _place(gradients),
-                                              learning_rate, time))  # fmt: skip
+                                              learning_rate, int64(time, "time")))  # fmt: skip
 
     def __len__(self) -> int:
         """Rows that exist."""
@@ -177,6 +181,8 @@ def _array(x: Any, kind: type, name: str) -> Array:
     array = np.asarray(x)
     if array.dtype.kind not in ("iu" if kind is np.int64 else "fiu") and array.size > 0:
         raise ValueError(f"{name}: expected {'integers' if kind is np.int64 else 'numbers'}, found {array.dtype}")
+    if kind is np.int64 and array.dtype == np.uint64 and (array >> 63).any():
+        raise ValueError(f"{name}: {array.max()} does not fit into int64")
     return np.ascontiguousarray(array, kind).reshape(array.shape)
 
 

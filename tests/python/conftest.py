@@ -48,7 +48,7 @@ def exported(folder, run):
 def request_of(dataset):
     """A request of a user of the dataset, with the user's events."""
 
-    def make(user, items=()):
-        return hstu.Request(user=user, time=int(dataset.times.max()) + 1, items=list(items), events=dataset.user(user))
+    def make(user, items=None):
+        return hstu.Request(user=user, time=int(dataset.times.max()) + 1, items=items, events=dataset.user(user))
 
     return make

@@ -88,10 +88,15 @@ def test_threads_share_a_scorer_and_closing_waits_for_them(exported, cases):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
+        ({"user": 2**64}, "user: 18446744073709551616 does not fit into int64"),
+        ({"user": 1.0}, "user: expected an integer, found 1.0"),
         ({"time": None}, "expected the time of the request"),
+        ({"time": -(2**63) - 1}, "time: -9223372036854775809 does not fit into int64"),
+        ({"items": []}, "items: expected at least one candidate"),
         ({"items": [1.5]}, "items: expected integers"),
         ({"items": [2**63]}, "items: a value does not fit"),
         ({"events": ([1, 2], [1], [1, 1])}, r"times: expected integers \(2,\)"),
+        ({"events": ([1], [1])}, "events: expected items, times and actions, found 2 arrays"),
         ({"events": ([1], [1], [256])}, "actions: a value does not fit"),
         ({"contexts": [1, 2]}, r"contexts: expected integers \(1,\)"),
         ({"events": None}, "events"),
@@ -101,6 +106,14 @@ def test_wrong_requests_are_named(scorer, cases, change, text):
     request = hstu.Request(**{**vars(cases[0][0]), **change})
     with pytest.raises(ValueError, match=text):
         scorer.score(request)
+
+
+def test_no_candidates_are_not_all_items(scorer, cases):
+    request = hstu.Request(**{**vars(cases[0][0]), "items": np.array([], np.int64)})
+    with pytest.raises(ValueError, match="items: expected at least one candidate; None takes all items"):
+        scorer.top(request, 3)
+    with pytest.raises(ValueError, match="k: 18446744073709551618 does not fit into int64"):
+        scorer.top(cases[0][0], 2**64 + 2)
 
 
 def test_memory_behind_no_cache_is_refused(exported):

@@ -100,6 +100,12 @@ def test_mistakes_of_tables_are_named():
     table = small()
     with pytest.raises(ValueError, match=r"gradients: expected \(2, 4\) of ids \(2,\), found \(2, 3\)"):
         table.update([1, 2], np.ones((2, 3)), 0.1)
+    with pytest.raises(ValueError, match="ids: 9223372036854775809 does not fit into int64"):
+        table.lookup(np.array([1, 2**63 + 1], np.uint64))
+    with pytest.raises(ValueError, match="time: 18446744073709551616 does not fit into int64"):
+        table.update([1], np.ones((1, 4)), learning_rate=0.1, time=2**64)
+    with pytest.raises(ValueError, match="rows: 18446744073709551621 does not fit into int64"):
+        hstu.Table(rows=2**64 + 5, dim=4)
     with pytest.raises(ValueError, match="ids: expected integers, found float64"):
         table.lookup([0.5])
     with pytest.raises(ValueError, match="the gradient of id 2 is not finite"):
