@@ -16,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 CommandResult run(const std::string& words) {
   return run_command(fmt::format("{}/hstu {}", HSTU_PROGRAM_DIR, words));
@@ -179,6 +180,22 @@ TEST_F(Program, TrainsEvaluatesAndInspects) {
   EXPECT_EQ(run("inspect --json " + (run_folder / "checkpoints/step_00000012").string()).exit_status, 0);
   EXPECT_EQ(run("inspect " + (run_folder / "checkpoints").string()).exit_status, 2);
   EXPECT_EQ(run(fmt::format("eval {} --checkpoint 5", run_folder.string())).exit_status, 2);
+}
+
+TEST_F(Program, EvaluatesByWeightsAsTrainingDidUnlessTold) {
+  testing::write_small_dataset(folder_ / "weighted", 40, 30, true);
+  const CommandResult trained =
+      run(train_words("--set evaluation.weighted=true --set data.path=" + (folder_ / "weighted").string()));
+  ASSERT_EQ(trained.exit_status, 0) << trained.text;
+  const Path run_folder = folder_ / "run", scores = folder_ / "scores";
+  const Json summary = Json::parse(read_file(run_folder / "summary.json"));
+  const std::string log_loss = fmt::format("\"log_loss\": {}", summary.at("eval").at("log_loss").dump());
+  EXPECT_THAT(run(fmt::format("eval {} --predictions {}", run_folder.string(), scores.string())).text,
+              HasSubstr(log_loss));
+  EXPECT_TRUE(std::filesystem::exists(scores / "weight.npy"));
+  EXPECT_THAT(run("eval --weighted " + run_folder.string()).text, HasSubstr(log_loss));
+  EXPECT_THAT(run("eval --no-weighted " + run_folder.string()).text,
+              AllOf(HasSubstr("log_loss"), Not(HasSubstr(log_loss))));
 }
 
 TEST_F(Program, ARunHoldsTheAbsolutePathOfItsDataset) {

@@ -152,8 +152,9 @@ void add_eval_command(CLI::App& app) {
       ->add_option("--max-samples", words->max_samples,
                    "score so many samples at most, 0: all; default: evaluation.max_samples of the run")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
-  command->add_flag(
-      "--weighted,!--no-weighted", words->weighted,
+  // A function: a flag of an optional is set to false where it is not given.
+  command->add_flag_function(
+      "--weighted,!--no-weighted", [words](std::int64_t count) { words->weighted = count > 0; },
       "metrics count samples with the weights of the dataset, or each once; default: as in training");
   command->add_option("--batch-size", words->batch_size, "samples of a batch; default: as in training")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
