@@ -57,6 +57,18 @@ TEST(CsvSource, NeverGuessesTypes) {
   EXPECT_THAT(batch.columns[0].nulls, ElementsAre(0, 0, 1));
 }
 
+// 2^53 + 1 is no double, and a condition would take it for 2^53.
+TEST(CsvSource, RefusesIntegersThatADoubleRounds) {
+  EXPECT_THAT(
+      read_csv("x\n9007199254740992\n-4611686018427387904\n1e300\n", {"x"}, kNumbers).columns[0].reals,
+      ElementsAre(9007199254740992.0, -4611686018427387904.0, 1e300));
+  for (const char* text : {"9007199254740993", "-1234567890123456789", "9223372036854775807"}) {
+    const std::string error = csv_error(fmt::format("a,n\n1,1\n1,{}\n", text), {.numbers = {"n"}});
+    EXPECT_THAT(error, HasSubstr(fmt::format("column \"n\": line 3: a double would round {}", text)));
+    EXPECT_THAT(error, HasSubstr("set integers = [\"n\"]"));
+  }
+}
+
 TEST(CsvSource, ReadsQuotesLineBreaksAndNulls) {
   const RawBatch batch = read_csv("a,n\r\n\"x, \"\"y\"\"\r\nz\",1\r\n,2\r\n\"\",3\r\n", {"a"});
   EXPECT_THAT(texts_of(batch.columns[0]), ElementsAre("x, \"y\"\r\nz", "<null>", ""));

@@ -47,6 +47,18 @@ TEST(Condition, ParsesEveryOperator) {
   EXPECT_EQ(tight.value, "add to cart");
 }
 
+TEST(Condition, RefusesToCompareDoublesWithAnIntegerThatTheyRound) {
+  RawColumn doubles = integers({});
+  doubles.kind = RawColumn::Kind::kReal;
+  doubles.reals = {9007199254740992.0};
+  EXPECT_EQ(matching("n = 9007199254740992", doubles), Mask{1});
+  EXPECT_EQ(matching("n < 9223372036854775807", doubles), Mask{1});
+  EXPECT_THROW(matching("n = 9007199254740993", doubles), UsageError);
+  EXPECT_THROW(matching("n != 9007199254740993", doubles), UsageError);
+  EXPECT_EQ(matching("n = 9007199254740993", integers({9'007'199'254'740'992, 9'007'199'254'740'993})),
+            (Mask{0, 1}));
+}
+
 TEST(Condition, RefusesWhatIsNoCondition) {
   for (const char* text : {"", "a", "a =", "= 1", "a ! 1"})
     EXPECT_THROW(parse_condition(text), UsageError) << text;

@@ -110,7 +110,18 @@ TEST_F(ParquetTypes, ReadWholeDoublesAsIntegers) {
   write(
       "b.parquet",
       {{"user", array<arrow::DoubleType>({1, 2, 3, 9007199254740992.0})}, {"dev", kFour}, {"brand", kFour}});
-  EXPECT_THAT(failure(), HasSubstr("row 3 (counted from 0): expected an integer for the user id"));
+  EXPECT_THAT(failure(), HasSubstr("row 3 (counted from 0): expected an integer for the user id below "
+                                   "9007199254740992, beyond which this type rounds integers"));
+}
+
+// 16777217 is no float: two users would be one.
+TEST_F(ParquetTypes, RefuseIdsThatAFloatMayHaveRounded) {
+  write("a.parquet", {{"user", array<arrow::FloatType>({1, 2, 3, 16777215})}});
+  prepared();
+  EXPECT_EQ(manifest_.counts.users, 4);
+  write("a.parquet", {{"user", array<arrow::FloatType>({1, 2, 3, 16777216})}});
+  EXPECT_THAT(failure(), HasSubstr("row 3 (counted from 0): expected an integer for the user id below "
+                                   "16777216, beyond which this type rounds integers"));
 }
 
 template <typename Builder>

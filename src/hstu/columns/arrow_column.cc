@@ -304,6 +304,7 @@ RawColumn to_raw_column(const std::string& name, const arrow::Array& array, cons
   const Type::type id = array.type_id();
   if (id == Type::FLOAT || id == Type::DOUBLE) {
     column.kind = RawColumn::Kind::kReal;
+    if (id == Type::FLOAT) column.exact = kLargestExactFloat;
     id == Type::FLOAT ? copy_values<arrow::FloatType>(array, column.reals)
                       : copy_values<arrow::DoubleType>(array, column.reals);
   } else if (id == Type::DICTIONARY) {

@@ -16,6 +16,7 @@
 namespace hstu {
 
 inline constexpr double kLargestExact = 9007199254740992.0;  // 2^53: larger doubles skip integers
+inline constexpr double kLargestExactFloat = 16777216.0;     // 2^24: larger floats do
 
 // One column of a batch of R rows. A null has the number 0 or the text code -1.
 struct RawColumn {
@@ -32,6 +33,7 @@ struct RawColumn {
   std::vector<std::int64_t> integers;     // (R)
   std::vector<std::int64_t> nanoseconds;  // (R) of kSeconds: the rest of each time; empty: all 0
   std::vector<double> reals;              // (R)
+  double exact = kLargestExact;           // of kReal: below it every integer is a value of the file's type
   std::vector<std::string> texts;         // the distinct texts; some may occur in no row
   std::vector<std::uint8_t> nulls;        // (R) 1 = null; empty: no row is null
   bool untyped = false;                   // the file says no type, and every row is null

@@ -14,6 +14,7 @@
 #include "hstu/columns/arrow_column.h"
 #include "hstu/columns/csv_input.h"
 #include "hstu/columns/null_words.h"
+#include "hstu/columns/raw_checks.h"
 
 namespace hstu {
 namespace {
@@ -226,11 +227,19 @@ class CsvSource : public ColumnSource {
         }
         const auto value = parse_number<std::decay_t<decltype(values[r])>>(texts.GetView(row));
         if (!value) fail_value(column, row, texts.GetView(row));
+        if (kind == RawColumn::Kind::kReal && is_rounded_integer(texts.GetView(row)))
+          fail_rounded(column, row, texts.GetView(row));
         values[r] = *value;
       }
     };
     kind == RawColumn::Kind::kInteger ? read(column.integers) : read(column.reals);
     return column;
+  }
+
+  // Of a long id, which a condition would take for its neighbours.
+  [[noreturn]] void fail_rounded(const RawColumn& column, std::int64_t row, std::string_view text) const {
+    fail("{}: line {}: a double would round {}: set integers = [\"{}\"] in the schema", place(column.name),
+         lines()(rows_done_ + row), text, column.name);
   }
 
   [[noreturn]] void fail_value(const RawColumn& column, std::int64_t row, std::string_view text) const {

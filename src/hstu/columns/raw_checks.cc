@@ -29,14 +29,27 @@ std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn
   return column.integers;
 }
 
+bool is_rounded_integer(std::string_view text) {
+  constexpr std::size_t kExactDigits = 15;  // any number of so many is a double
+  if (text.size() <= kExactDigits) return false;
+  const auto whole = parse_number<std::int64_t>(text);
+  if (!whole) return false;
+  const auto real = static_cast<double>(*whole);
+  return real >= 0x1p63 || static_cast<std::int64_t>(real) != *whole;
+}
+
 void make_whole(const RawBatch& batch, RawColumn& column, const char* role) {
   if (column.kind != RawColumn::Kind::kReal) return;
   column.integers.reserve(column.reals.size());
   for (std::size_t r = 0; r < column.reals.size(); ++r) {
     const double value = column.reals[r];
-    if (!(std::abs(value) < kLargestExact) || std::trunc(value) != value) {
-      fail("{}: expected an integer for the {}, found {} (the column has the type {})",
-           place_of(batch, column, static_cast<std::int64_t>(r)), role, value, column.type_name);
+    if (!(std::abs(value) < column.exact) || std::trunc(value) != value) {
+      fail("{}: expected an integer for the {}{}, found {} (the column has the type {})",
+           place_of(batch, column, static_cast<std::int64_t>(r)), role,
+           std::trunc(value) == value
+               ? fmt::format(" below {}, beyond which this type rounds integers", column.exact)
+               : "",
+           value, column.type_name);
     }
     column.integers.push_back(static_cast<std::int64_t>(value));
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hstu/columns/column_source.h"
@@ -13,8 +14,12 @@ namespace hstu {
 // The integers of a column; UsageError for any other type. `role` is its use in the schema.
 std::span<const std::int64_t> integers_of(const RawBatch& batch, const RawColumn& column, const char* role);
 
+// Whether `text` is an integer of 64 bits that a double rounds.
+bool is_rounded_integer(std::string_view text);
+
 // Makes a column of real numbers one of integers: pandas writes integers with nulls as doubles. Other columns
-// are left as they are. Error naming the first row whose number is not whole, or is 2^53 or more.
+// are left as they are. Error naming the first row whose number is not whole, or so large that its type
+// rounds integers: from 2^53, of floats from 2^24.
 void make_whole(const RawBatch& batch, RawColumn& column, const char* role);
 
 // Error naming the first row that is null; `advice` says what to do.

@@ -5,6 +5,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/columns/raw_checks.h"
 
 namespace hstu {
 namespace {
@@ -71,6 +72,13 @@ void keep_matching(const Condition& condition, const RawColumn& column, const st
                to_string(condition), column.name, column.type_name);
   }
   if (column.kind == RawColumn::Kind::kReal) {
+    const bool equality =
+        condition.comparison == Comparison::kEqual || condition.comparison == Comparison::kNotEqual;
+    if (equality && is_rounded_integer(condition.value))
+      fail_usage(
+          "{}: the condition \"{}\" compares doubles of the column \"{}\" with an integer that a "
+          "double rounds; if it is a column of CSV files, set integers = [\"{}\"] in the schema",
+          file, to_string(condition), column.name, column.name);
     return compare(std::span<const double>(column.reals), condition.comparison, *real, mask);
   }
   const std::span<const std::int64_t> integers(column.integers);
