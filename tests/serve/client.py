@@ -120,7 +120,11 @@ def hostile(port, most_body):
         ("/score", b'{"requests": 5}', 400, "requests"),
         ("/score", b'{"requests": [{}, 7]}', 400, "request 1"),
         ("/top", b'{"user": 1, "time": 1, "events": {"item": [1]}, "k": 2}', 400, "events"),
+        # What a client filtered down to nothing does not mean all items.
+        ("/top", b'{"user": 1, "time": 1, "events": {}, "items": [], "k": 2}', 400, "items"),
         ("/vectors", b'{"user": 1, "time": 1, "events": {}}', 400, "vectors"),
+        ("/score", b'{"requests": [' + b",".join([b'{"user": 1, "time": 1, "events": {}, "items": [1]}'] * 4) + b"]}",
+         400, "4 requests in one body: at most 3"),
         ("/nothing", b"{}", 404, "/score"),
     ]:
         expect_refused(port, path, body, status, words)
@@ -128,7 +132,8 @@ def hostile(port, most_body):
     assert get(port, "/score")[0] == 405
     assert raw(port, b"\0\1\2\3 nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
     too_large = b"POST /score HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (most_body + 1)
-    assert raw(port, too_large).startswith(b"HTTP/1.1 413")
+    refusal = raw(port, too_large)
+    assert refusal.startswith(b"HTTP/1.1 413") and b"longer than 97.7 KiB (hstu serve --most-body)" in refusal, refusal
     assert raw(port, b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000).startswith(b"HTTP/1.1 431")
     # Slow clients hold a connection each until their time is over, and nothing else.
     slow = []

@@ -134,7 +134,9 @@ TEST_F(ServeVersions, AKilledServerBeginsAgainWithWhatIsPublished) {
 
 TEST_F(Serve, RefusesHostileRequestsAndAnswersTheNext) {
   train_and_export();
-  const Server server(serve_options(folder_ / "export"));
+  ServeOptions options = serve_options(folder_ / "export");
+  options.queue.waiting = 3;
+  const Server server(options);
   const CommandResult result = client(fmt::format("hostile {} 100000", server.port()));
   EXPECT_EQ(result.exit_status, 0) << result.text;
 }

@@ -31,6 +31,7 @@ class RequestForm {
   std::uint8_t known_bits() const;  // of all actions
   // The index of a context column. UsageError with the nearest name if there is none.
   std::size_t column(std::string_view name) const;
+  bool has_texts(std::size_t column) const { return codes_[column].has_value(); }  // of a context column
   // The code of a text of a context column; 0 for a text that the dataset does not have. UsageError where the
   // column has no texts.
   std::int64_t code_of(std::size_t column, std::string_view text) const;

@@ -17,6 +17,7 @@
 #include <boost/beast/http.hpp>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 #include "hstu/base/version.h"
 #include "hstu/serve/json_requests.h"
 
@@ -133,7 +134,12 @@ class Session : public std::enable_shared_from_this<Session> {
     keeps_ = false;
     is_refused_ = true;
     if (failure == beast::error::timeout) return close();  // the stream is closed
-    write({.status = status_of(failure), .body = json_error("the request: " + failure.message())});
+    const std::string why =
+        failure == http::error::body_limit
+            ? fmt::format("the body is longer than {} (hstu serve --most-body)",
+                          human_bytes(static_cast<double>(shared_.options.most_body_bytes)))
+            : failure.message();
+    write({.status = status_of(failure), .body = json_error("the request: " + why)});
   }
 
   void write(HttpAnswer answer) {

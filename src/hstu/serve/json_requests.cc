@@ -36,8 +36,9 @@ std::int64_t integer(const Json& value, std::string_view field) {
 // Ids that are hashes of texts are given as those texts.
 std::int64_t id(const Json& value, bool texts, std::string_view field) {
   if (!texts) return integer(value, field);
-  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+  if (!value.is_string())
     fail_usage("{}: expected a text, as the dataset names them, found {}", field, value.type_name());
+  if (value.get_ref<const std::string&>().empty()) fail_usage("{}: an empty text is no id", field);
   return id_of_text(value.get_ref<const std::string&>());
 }
 
@@ -68,6 +69,10 @@ class JsonRequest {
       } else if (key == "items") {
         for (const Json& item : list(value, "items"))
           request.items.push_back(id(item, form_.items_are_texts(), "items"));
+        // No candidates are left of what a client filters: that does not mean all items.
+        if (value.empty())
+          fail_usage("items: expected at least one candidate{}",
+                     asked == Asked::top ? "; leave the field out to rank all items" : "");
       } else if (asked == Asked::top && key == "k") {
         request.top = integer(value, "k");
       } else if (asked == Asked::top && key == "by") {
@@ -98,8 +103,11 @@ class JsonRequest {
     return static_cast<std::size_t>(found - tasks_.begin());
   }
   std::int64_t context_value(std::size_t column, const Json& value) const {
-    return value.is_string() ? form_.code_of(column, value.get_ref<const std::string&>())
-                             : integer(value, form_.manifest().context[column]);
+    if (value.is_string()) return form_.code_of(column, value.get_ref<const std::string&>());
+    const std::string& name = form_.manifest().context[column];
+    if (form_.has_texts(column) && !value.is_number())
+      fail_usage("{}: expected a text, \"\" for none, found {}", name, value.type_name());
+    return integer(value, name);
   }
   void context(const Json& value, std::vector<std::int64_t>& to, std::vector<bool>& given) const {
     if (!value.is_object()) fail_usage("context: expected an object, found {}", value.type_name());

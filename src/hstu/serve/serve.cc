@@ -1,5 +1,6 @@
 #include "hstu/serve/serve.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <mutex>
@@ -124,8 +125,9 @@ void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::R
   const bool binary = request.content_type == kBinary;
   RequestBody body = read_body(request, asked, *model, binary);
   const std::size_t count = body.requests.size();
-  if (std::ssize(body.requests) > options_.most_users)
-    fail_usage("{} requests in one body: at most {}", count, options_.most_users);
+  const std::int64_t most = options_.queue.waiting > 0 ? std::min(options_.most_users, options_.queue.waiting)
+                                                       : options_.most_users;
+  if (std::ssize(body.requests) > most) fail_usage("{} requests in one body: at most {}", count, most);
   const bool is_list = body.is_list;
   const auto done = [model, asked, binary, is_list, respond](const std::vector<ScoreAnswer>& answers,
                                                              const std::exception_ptr& failure) {
