@@ -26,7 +26,8 @@ void note_space(const Path& folder, std::int64_t needed) {
   const auto space = std::filesystem::space(folder, error);
   if (error || static_cast<std::uintmax_t>(needed) <= space.available) return;
   print_note("note: the output needs about {} in {}, where {} are free\n",
-             human_bytes(static_cast<double>(needed)), folder.parent_path().string(),
+             human_bytes(static_cast<double>(needed)),
+             std::filesystem::absolute(folder).parent_path().string(),
              human_bytes(static_cast<double>(space.available)));
 }
 

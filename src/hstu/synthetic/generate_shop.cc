@@ -80,7 +80,7 @@ class TextFile {
 
  private:
   void check_status(const arrow::Status& status) const {
-    check(status.ok(), "cannot write {}: {}", path_.string(), status.message());
+    check(status.ok(), "cannot write {}: {}", path_.string(), status.ToString());
   }
   template <typename T>
   T value_or_fail(arrow::Result<T> result) const {
