@@ -44,7 +44,8 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--set", words->set, "section.key=value, on top of the file; may be repeated")
       ->allow_extra_args(false);
   command->add_option("--gpu", words->gpu,
-                      "a part of the name of a GPU that need not be here, for example h200; default: the "
+                      "a part of the name of a GPU that need not be here, for example h200, in a program "
+                      "with GPU kernels; default: the "
                       "configuration's device");
   command
       ->add_option(

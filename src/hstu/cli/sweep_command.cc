@@ -77,7 +77,7 @@ void add_sweep_command(CLI::App& app) {
       "saved.\n"
       "Example:\n"
       "  hstu sweep config.toml --vary dense_optimizer.learning_rate=3e-4,1e-3 --vary model.layers=2,3 "
-      "--seeds 3\n"
+      "--seeds 3 \\\n"
       "    --jobs 2 --output sweep");
   command->callback([words] {
     for (const std::string& word : words->vary) words->sweep.vary.push_back(parse_variation(word));
