@@ -58,7 +58,10 @@ void add_from_csv_command(CLI::App& app) {
       "through it.");
   command->add_option("FILE", words->output, "the Parquet file")->required();
   command->add_option("--integers", words->types.integers, "columns of whole numbers")->delimiter(',');
-  command->add_option("--reals", words->types.reals, "columns of floats")->delimiter(',');
+  command
+      ->add_option("--reals", words->types.reals,
+                   "columns of fp32, as scores are; numbers of other columns are integers or doubles")
+      ->delimiter(',');
   command->add_option("--texts", words->types.texts, "columns of texts")->delimiter(',');
   command->callback([words] {
     check_writable(words->output);
