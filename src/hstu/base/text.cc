@@ -10,6 +10,27 @@
 namespace hstu {
 namespace {
 
+// Of the character in UTF-8 at the beginning; 0: there is none.
+std::size_t bytes_of_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool is_overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool is_surrogate = first == 0xED && byte(1) > 0x9F, is_beyond = first == 0xF4 && byte(1) > 0x8F;
+  return is_overlong || is_surrogate || is_beyond ? 0 : length;
+}
+
+// Of one character: U+0000 to U+001F, U+007F to U+009F.
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < ' ' || first == 0x7f;
+  return first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -90,12 +111,18 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 std::string printable(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n' || c == '\t' || (byte >= ' ' && byte != 0x7f))
-      result += c;
-    else
-      result += fmt::format("\\x{:02x}", byte);
+  while (!text.empty()) {
+    const std::size_t length = bytes_of_character(text);
+    const bool shown =
+        length > 0 && (text[0] == '\n' || text[0] == '\t' || !is_control(text.substr(0, length)));
+    const std::string_view next = text.substr(0, std::max<std::size_t>(length, 1));
+    for (const char c : next) {
+      if (shown)
+        result += c;
+      else
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(next.size());
   }
   return result;
 }

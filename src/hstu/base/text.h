@@ -39,7 +39,7 @@ std::optional<Number> parse_number(std::string_view text) {
   return value;
 }
 
-// `text` with control characters other than line ends and tabs written as \x1b.
+// `text` with control characters but line ends and tabs, and bytes that are no UTF-8, written as \x1b.
 std::string printable(std::string_view text);
 
 // `text` with `&`, `<`, `>` and quotes escaped as in HTML and XML.
