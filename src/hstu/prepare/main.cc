@@ -1,5 +1,6 @@
 // hstu-prepare: raw events to datasets. `hstu prepare` and `hstu generate` start it; only it links Arrow.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 
@@ -16,6 +17,13 @@ namespace {
 constexpr int kRunFailed = 1;
 constexpr int kWordsWrong = 2;
 
+// What was read of a CSV file when it failed may still be parsed on Arrow's threads, which crash now and then
+// while the process destroys what they use. Nothing is left to do: the stack has been unwound.
+[[noreturn]] void end_at_once(int status) {
+  std::fflush(nullptr);
+  std::_Exit(status);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -29,12 +37,12 @@ int main(int argc, char** argv) {
     return hstu::finish_process(hstu::run_command_line(argc, argv));
   } catch (const hstu::UsageError& error) {
     hstu::print_note("hstu: {}\n", error.what());
-    return kWordsWrong;
+    end_at_once(kWordsWrong);
   } catch (const std::bad_alloc&) {
     std::fputs("hstu: out of memory: use fewer --threads, or raise the limit (ulimit -v)\n", stderr);
-    return kRunFailed;
+    end_at_once(kRunFailed);
   } catch (const std::exception& error) {
     hstu::print_note("hstu: {}\n", hstu::words_of(error));
-    return kRunFailed;
+    end_at_once(kRunFailed);
   }
 }
