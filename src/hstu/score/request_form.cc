@@ -49,12 +49,12 @@ std::size_t RequestForm::column(std::string_view name) const {
   return static_cast<std::size_t>(found - names.begin());
 }
 
-std::int64_t RequestForm::code_of(std::size_t column, std::string_view text) const {
+std::optional<std::int64_t> RequestForm::code_of(std::size_t column, std::string_view text) const {
   const std::optional<Names>& codes = codes_[column];
   if (!codes)
     fail_usage("the context column \"{}\" has numbers, found the text \"{}\"", manifest().context[column],
                text);
-  return codes->id_of(text).value_or(0);
+  return codes->id_of(text);
 }
 
 std::optional<std::string_view> RequestForm::item_name(std::int64_t item) const {

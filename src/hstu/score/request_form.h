@@ -32,9 +32,9 @@ class RequestForm {
   // The index of a context column. UsageError with the nearest name if there is none.
   std::size_t column(std::string_view name) const;
   bool has_texts(std::size_t column) const { return codes_[column].has_value(); }  // of a context column
-  // The code of a text of a context column; 0 for a text that the dataset does not have. UsageError where the
-  // column has no texts.
-  std::int64_t code_of(std::size_t column, std::string_view text) const;
+  // The code of a text of a context column, none for a text that the dataset does not have. UsageError where
+  // the column has no texts.
+  std::optional<std::int64_t> code_of(std::size_t column, std::string_view text) const;
   // The name of an item, if the dataset kept it.
   std::optional<std::string_view> item_name(std::int64_t item) const;
 

@@ -88,6 +88,7 @@ class JsonRequest {
         fail_usage("context: expected a value of \"{}\"", form_.manifest().context[c]);
     return request;
   }
+  std::int64_t unknown_texts() const { return unknown_texts_; }
 
  private:
   static std::vector<std::string> fields(Asked asked) {
@@ -102,14 +103,19 @@ class JsonRequest {
       fail_usage("by: the model has no task \"{}\"{}", name, suggestion(name, tasks_));
     return static_cast<std::size_t>(found - tasks_.begin());
   }
-  std::int64_t context_value(std::size_t column, const Json& value) const {
-    if (value.is_string()) return form_.code_of(column, value.get_ref<const std::string&>());
+  std::int64_t context_value(std::size_t column, const Json& value) {
+    if (value.is_string()) {
+      const auto& text = value.get_ref<const std::string&>();
+      const auto code = form_.code_of(column, text);
+      if (!code && !text.empty()) ++unknown_texts_;
+      return code.value_or(0);
+    }
     const std::string& name = form_.manifest().context[column];
     if (form_.has_texts(column) && !value.is_number())
       fail_usage("{}: expected a text, \"\" for none, found {}", name, value.type_name());
     return integer(value, name);
   }
-  void context(const Json& value, std::vector<std::int64_t>& to, std::vector<bool>& given) const {
+  void context(const Json& value, std::vector<std::int64_t>& to, std::vector<bool>& given) {
     if (!value.is_object()) fail_usage("context: expected an object, found {}", value.type_name());
     for (const auto& [name, of_column] : value.items()) {
       const std::size_t column = form_.column(name);
@@ -134,7 +140,7 @@ class JsonRequest {
     if (request.seen_actions == 0) fail_usage("exclude_seen: expected true, false or actions, found 0");
   }
   // {"item": [..], "time": [..], "action": [..], NAME: [..]}
-  RequestEvents events(const Json& value) const {
+  RequestEvents events(const Json& value) {
     if (!value.is_object()) fail_usage("events: expected an object of lists, found {}", value.type_name());
     RequestEvents events;
     events.context.resize(form_.columns());
@@ -157,6 +163,7 @@ class JsonRequest {
 
   const RequestForm& form_;
   const std::vector<std::string>& tasks_;
+  std::int64_t unknown_texts_ = 0;
 };
 
 Json score_list(const ScoreAnswer& answer, std::size_t tasks) {
@@ -198,6 +205,7 @@ RequestBody read_json_requests(std::string_view body, Asked asked, const Request
   RequestBody result;
   if (!json.is_object() || !json.contains("requests")) {
     result.requests.push_back(reader.read(json, asked));
+    result.unknown_texts = reader.unknown_texts();
     return result;
   }
   result.is_list = true;
@@ -209,6 +217,7 @@ RequestBody read_json_requests(std::string_view body, Asked asked, const Request
       fail_usage("request {}: {}", result.requests.size(), e.what());
     }
   }
+  result.unknown_texts = reader.unknown_texts();
   return result;
 }
 

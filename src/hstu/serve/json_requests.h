@@ -15,6 +15,7 @@ namespace hstu {
 struct RequestBody {
   std::vector<ScoreRequest> requests;
   bool is_list = false;
+  std::int64_t unknown_texts = 0;  // of context columns, that the dataset does not have: read as code 0
 };
 
 // UsageError naming the request and the field that is wrong.

@@ -27,6 +27,11 @@ void ServeMetrics::add_load(bool succeeded) {
   ++(succeeded ? loads_ : failed_loads_);
 }
 
+void ServeMetrics::add_unknown_texts(std::int64_t count) {
+  const std::scoped_lock lock(mutex_);
+  unknown_texts_ += count;
+}
+
 std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connections,
                                const std::string& model) const {
   const std::scoped_lock lock(mutex_);
@@ -47,6 +52,8 @@ std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connection
   put(text, "hstu_requests_total", "counter", "users scored", queue.requests);
   put(text, "hstu_requests_failed_total", "counter", "of these, without an answer", queue.failed);
   put(text, "hstu_requests_waiting", "gauge", "users that wait for a batch", queue.waiting);
+  put(text, "hstu_unknown_texts_total", "counter", "texts of contexts that the dataset does not have",
+      unknown_texts_);
   put(text, "hstu_batches_total", "counter", "forward passes for several users", queue.batches);
   put(text, "hstu_busy_seconds_total", "counter", "of the thread that computes", queue.busy_seconds);
   const HistoryCacheCounts& cache = queue.cache;

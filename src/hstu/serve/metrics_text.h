@@ -17,6 +17,7 @@ class ServeMetrics {
   // An answered HTTP request.
   void add(const std::string& path, int status, double seconds);
   void add_load(bool succeeded);
+  void add_unknown_texts(std::int64_t count);
   // In Prometheus' text format.
   std::string text(const QueueCounts& queue, std::int64_t connections, const std::string& model) const;
 
@@ -27,7 +28,7 @@ class ServeMetrics {
   std::map<std::pair<std::string, int>, std::int64_t> requests_;  // by path and status
   std::array<std::int64_t, kBounds.size() + 1> within_{};  // requests of at most each bound, the last: all
   double seconds_ = 0;
-  std::int64_t loads_ = 0, failed_loads_ = 0;
+  std::int64_t loads_ = 0, failed_loads_ = 0, unknown_texts_ = 0;
 };
 
 }  // namespace hstu

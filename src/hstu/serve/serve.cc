@@ -124,6 +124,7 @@ void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::R
   const RequestQueue::Model model = queue_->model();
   const bool binary = request.content_type == kBinary;
   RequestBody body = read_body(request, asked, *model, binary);
+  metrics_.add_unknown_texts(body.unknown_texts);
   const std::size_t count = body.requests.size();
   const std::int64_t most = options_.queue.waiting > 0 ? std::min(options_.most_users, options_.queue.waiting)
                                                        : options_.most_users;
