@@ -90,5 +90,24 @@ TEST(EventTimes, CompareBeyondTheRangeOfNanoseconds) {
   EXPECT_LT(in_nanoseconds(1, 0), in_nanoseconds(kCenturies, 0));
 }
 
+// A float of our days is a multiple of 128 seconds.
+TEST(EventTimes, RefuseNumbersThatTheirTypeRounds) {
+  RawColumn column;
+  column.name = "at";
+  column.kind = Kind::kReal;
+  column.reals = {16'777'215};
+  column.exact = 16'777'216;  // of floats
+  EXPECT_THAT(times_of({}, column, TimeUnit::kSeconds).seconds, ElementsAre(16'777'215));
+  column.reals = {1'700'000'000};
+  try {
+    times_of({}, column, TimeUnit::kSeconds);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a time below 2^24, from which this type rounds, found 1700000000"));
+  }
+  column.exact = RawColumn().exact;
+  EXPECT_THAT(times_of({}, column, TimeUnit::kSeconds).seconds, ElementsAre(1'700'000'000));
+}
+
 }  // namespace
 }  // namespace hstu

@@ -85,10 +85,11 @@ EventTimes times_of_integers(const std::vector<std::int64_t>& values, std::int64
 EventTimes times_of_reals(const RawBatch& batch, const RawColumn& column, std::int64_t per_second) {
   TimesBuilder times(column.reals.size());
   for (std::size_t r = 0; r < column.reals.size(); ++r) {
-    const auto time = time_of(column.reals[r], per_second);
-    if (!time)
-      fail("{}: expected a time below 2^53, found {}", place_of(batch, column, static_cast<std::int64_t>(r)),
-           column.reals[r]);
+    const double value = column.reals[r];
+    const auto time = time_of(value, per_second);
+    if (!time || std::abs(value) >= column.exact)  // floats of our days are 128 seconds apart
+      fail("{}: expected a time below 2^{}, from which this type rounds, found {}",
+           place_of(batch, column, static_cast<std::int64_t>(r)), std::ilogb(column.exact), value);
     times.add(*time);
   }
   return times.take();
