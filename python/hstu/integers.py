@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import operator
 from typing import Any
 
 
-def int64(value: Any, name: str) -> int:
-    """The value as an int of 64 bits; ValueError for another type, and for one that does not fit."""
+def integer(value: Any, kind: Any, name: str) -> int:
+    """The value as an int; ValueError for another type, and for one that the ctypes type `kind` does not hold."""
     try:
         number = operator.index(value)
     except TypeError:
         raise ValueError(f"{name}: expected an integer, found {value!r}") from None
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{name}: {number} does not fit into int64")
+    if kind(number).value != number:
+        signed = "" if kind(-1).value < 0 else "u"
+        raise ValueError(f"{name}: {number} does not fit into {signed}int{8 * ctypes.sizeof(kind)}")
     return number
+
+
+def int64(value: Any, name: str) -> int:
+    """The value as an int of 64 bits."""
+    return integer(value, ctypes.c_int64, name)

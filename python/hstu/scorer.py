@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hstu.commands import Error
 from hstu.dataset import Events
-from hstu.integers import int64
+from hstu.integers import int64, integer
 from hstu.run import Run
 from hstu.tree import load_library
 
@@ -120,9 +120,11 @@ class Scorer:
         options.checkpoint = None if checkpoint is None else str(checkpoint).encode()
         options.data = None if data is None else os.fsencode(data)
         options.device = None if device is None else device.encode()
-        options.cache_bytes, options.cache_behind = cache_bytes, cache_behind
-        options.batch_size, options.most_requests = batch_size, most_requests
-        options.threads = threads
+        options.cache_bytes = int64(cache_bytes, "cache_bytes")
+        options.cache_behind = int64(cache_behind, "cache_behind")
+        options.batch_size = int64(batch_size, "batch_size")
+        options.most_requests = int64(most_requests, "most_requests")
+        options.threads = integer(threads, c_int32, "threads")
         self._check(self._c.hstu_score_open(byref(options), byref(self._scorer)))
         open_scorer = self._scorer
         self.model: str = self._c.hstu_score_model(open_scorer).decode()  # the step and a hash of the weights

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from hstu.integers import int64
+from hstu.integers import int64, integer
 from hstu.tree import load_library
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Table:
         for name, value in {**options, "rows": rows, "dim": dim}.items():
             if name not in known:
                 raise TypeError(f"Table: unknown option {name!r}; there are {', '.join(known)}")
-            if known[name] is ctypes.c_int64:
-                setattr(settings, name, int64(value, name))
+            if known[name] in (ctypes.c_int64, ctypes.c_uint64):
+                setattr(settings, name, integer(value, known[name], name))
             else:
                 setattr(settings, name, value.encode() if isinstance(value, str) else value)
         self.rows, self.dim = rows, dim

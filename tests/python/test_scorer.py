@@ -116,6 +116,23 @@ def test_no_candidates_are_not_all_items(scorer, cases):
         scorer.top(cases[0][0], 2**64 + 2)
 
 
+def test_actions_that_exclude_are_bits(scorer, cases):
+    user = hstu.Request(**{**vars(cases[0][0]), "items": None})
+    every, some = scorer.top(user, 100, exclude_seen=True)[0], scorer.top(user, 100, exclude_seen=1)[0]
+    assert set(every) <= set(some) <= set(scorer.top(user, 100)[0])
+    assert np.array_equal(scorer.top(user, 100, exclude_seen=np.bool_(True))[0], every)
+    for wrong in (-1, 256, 2**24):
+        with pytest.raises(ValueError, match=f"exclude_seen: expected True, False or a sum of action bits, found {wrong}"):
+            scorer.top(user, 100, exclude_seen=wrong)
+
+
+def test_options_that_do_not_fit_are_refused(exported):
+    with pytest.raises(ValueError, match="cache_bytes: 18446744073709551616 does not fit into int64"):
+        hstu.Scorer(exported, cache_bytes=2**64)
+    with pytest.raises(ValueError, match="threads: 4294967296 does not fit into int32"):
+        hstu.Scorer(exported, threads=2**32)
+
+
 def test_memory_behind_no_cache_is_refused(exported):
     with pytest.raises(hstu.Error, match="4096 bytes of host memory are behind no cache"):
         hstu.Scorer(exported, cache_behind=4096)

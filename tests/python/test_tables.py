@@ -106,6 +106,8 @@ def test_mistakes_of_tables_are_named():
         table.update([1], np.ones((1, 4)), learning_rate=0.1, time=2**64)
     with pytest.raises(ValueError, match="rows: 18446744073709551621 does not fit into int64"):
         hstu.Table(rows=2**64 + 5, dim=4)
+    with pytest.raises(ValueError, match="seed: 18446744073709551616 does not fit into uint64"):
+        hstu.Table(rows=5, dim=4, seed=2**64)
     with pytest.raises(ValueError, match="ids: expected integers, found float64"):
         table.lookup([0.5])
     with pytest.raises(ValueError, match="the gradient of id 2 is not finite"):
