@@ -137,6 +137,24 @@ TEST(RunOutcome, OfARunThatEnded) {
   EXPECT_EQ(outcome.samples_per_s, 200);
 }
 
+TEST(RunOutcome, TheBestIsOfTheSamplesOfTheLastEvaluation) {
+  std::vector<std::string> lines{R"({"event":"eval","step":10,"auc":0.9})",
+                                 R"({"event":"resume","step":20,"data":{"from":"a","to":"b"}})"};
+  EXPECT_EQ(outcome_of(metrics_of(lines), kRankingMetrics).best_step, 10);
+  for (const char* line : {R"({"event":"eval","step":30,"auc":0.7})", R"({"event":"resume","step":30})",
+                           R"({"event":"eval","step":40,"auc":0.6})"})
+    lines.emplace_back(line);
+  RunOutcome outcome = outcome_of(metrics_of(lines), kRankingMetrics);
+  EXPECT_EQ(outcome.best, 0.7);
+  EXPECT_EQ(outcome.best_step, 30);
+
+  outcome = outcome_of(metrics_of({R"({"event":"eval","step":10,"auc":0.9,"next_window":{"window":1}})",
+                                   R"({"event":"eval","step":20,"auc":0.7,"next_window":{"window":2}})"}),
+                       kRankingMetrics);
+  EXPECT_EQ(outcome.best, 0.7);
+  EXPECT_EQ(outcome.best_step, 20);
+}
+
 TEST(RunOutcome, OfARunAtWork) {
   const RunOutcome outcome = outcome_of(
       metrics_of({R"({"event":"train","step":7,"samples":70,"samples_per_s":12})"}), kRankingMetrics);

@@ -177,6 +177,15 @@ TEST(Report, TheTileShowsTheLastValueAndTheBest) {
       HasSubstr("baseline 0.6500, better than the model</small>"));
 }
 
+TEST(Report, TheBestIsOfTheSamplesOfTheLastEvaluation) {
+  std::vector<Json> lines = lines_of_a_run();
+  lines.push_back({{"event", "resume"}, {"step", 10}, {"data", {{"from", "a"}, {"to", "b"}}}});
+  lines.push_back({{"event", "eval"}, {"step", 20}, {"samples", 640}, {"auc", 0.69}, {"baseline_auc", 0.65}});
+  const std::string page =
+      report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
+  EXPECT_THAT(page, HasSubstr("<b>0.6900</b><small>baseline 0.6500</small>"));
+}
+
 TEST(Report, MetricsComeFirstAndTablesScrollByThemselves) {
   const std::string page = report_html({.title = "run",
                                         .metrics = RunMetrics(lines_of_a_run()),

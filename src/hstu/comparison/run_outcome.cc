@@ -19,7 +19,7 @@ std::optional<double> number(const Json& line, const std::string& key) {
 void add_best(const RunMetrics& metrics, MetricSpecs specs, RunOutcome& outcome) {
   const MetricSpec* const metric = find_metric(specs, outcome.best_metric);
   if (metric == nullptr) return;
-  for (const Json* line : metrics.all("eval")) {
+  for (const Json* line : metrics.comparable_evaluations()) {
     const std::optional<double> value = number(*line, outcome.best_metric);
     if (!value) continue;
     if (outcome.best && !metric->improves(*value, *outcome.best)) continue;

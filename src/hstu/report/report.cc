@@ -32,12 +32,12 @@ std::string word(const Json& line, const char* key) {
   return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
 }
 
-// "last; best 0.7123 at step 40; " of the evaluations; "" if the last one is the best.
+// "last; best 0.7123 at step 40; " of the evaluations of the same samples; "" if the last one is the best.
 std::string best_of(const RunMetrics& metrics, const MetricSpec& metric) {
   const Json* best = nullptr;
   const std::string name(metric.name);
   const auto value = [&](const Json& line) { return line[name].get<double>(); };
-  for (const Json* const line : metrics.all("eval")) {
+  for (const Json* const line : metrics.comparable_evaluations()) {
     if (!line->contains(name) || !(*line)[name].is_number()) continue;
     if (best == nullptr || metric.improves(value(*line), value(*best))) best = line;
   }

@@ -61,6 +61,18 @@ const Json* RunMetrics::last(std::string_view event) const {
   return found.empty() ? nullptr : found.back();
 }
 
+std::vector<const Json*> RunMetrics::comparable_evaluations() const {
+  std::vector<const Json*> found;
+  bool is_data_new = false;
+  for (const Json& line : lines_) {
+    if (line["event"] == "resume" && line.contains("data")) is_data_new = true;
+    if (line["event"] != "eval") continue;
+    if (std::exchange(is_data_new, false) || line.contains("next_window")) found.clear();
+    found.push_back(&line);
+  }
+  return found;
+}
+
 Series RunMetrics::curve(std::string_view event, const std::string& key, const std::string& name) const {
   return curve_over(all(event), key, name, [](const Json& line) { return line.value("samples", 0.0); });
 }
