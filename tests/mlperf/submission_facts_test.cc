@@ -112,6 +112,13 @@ TEST(SubmissionFacts, TheDataMustBeTheBenchmarksUnlessTheyStandInForThem) {
   EXPECT_EQ(submission_data(options, 1000, 100).train_samples, 1000);
 }
 
+// A value of the header; "missing" without the key.
+Json header_value(const SubmissionFacts& facts, const std::string& key) {
+  for (const auto& [name, value] : facts.header)
+    if (name == key) return value;
+  return "missing";
+}
+
 TEST(SubmissionFacts, TheHeaderTellsPrecisionsAndSizesOfTheRun) {
   RunOptions options = testing::benchmark_options(8192);
   options.precision = Precision::bf16;
@@ -119,16 +126,31 @@ TEST(SubmissionFacts, TheHeaderTellsPrecisionsAndSizesOfTheRun) {
   options.training.accumulate = 2;
   const SubmissionFacts facts = submission_facts(options, 4);
   EXPECT_EQ(facts.batch, 16'384);
-  const auto value = [&](const std::string& key) {
-    for (const auto& [name, of_key] : facts.header)
-      if (name == key) return of_key;
-    return Json("missing");
-  };
-  EXPECT_EQ(value("lowest_numerical_precision_in_linear"), "bfloat16");
-  EXPECT_EQ(value("lowest_numerical_precision_in_comm"), "fp16");
-  EXPECT_EQ(value("micro_batch_size"), 2048);
-  EXPECT_EQ(value("gradient_accumulation_steps"), 2);
-  EXPECT_EQ(value("max_sequence_length"), 4096);
+  EXPECT_EQ(header_value(facts, "lowest_numerical_precision_in_linear"), "bfloat16");
+  EXPECT_EQ(header_value(facts, "lowest_numerical_precision_in_comm"), "fp16");
+  EXPECT_EQ(header_value(facts, "micro_batch_size"), 2048);
+  EXPECT_EQ(header_value(facts, "gradient_accumulation_steps"), 2);
+  EXPECT_EQ(header_value(facts, "max_sequence_length"), 4096);
+  EXPECT_EQ(header_value(facts, "tensor_parallelism"), 1);
+  EXPECT_EQ(header_value(facts, "context_parallelism"), 1);
+}
+
+TEST(SubmissionFacts, TheHeaderTellsHowRanksShareLayers) {
+  RunOptions options = testing::benchmark_options(8192);
+  options.precision = Precision::fp32;
+  options.ranks.tensor = 2;
+  options.ranks.context = 4;
+  SubmissionFacts facts = submission_facts(options, 16);
+  EXPECT_EQ(header_value(facts, "tensor_parallelism"), 2);
+  EXPECT_EQ(header_value(facts, "context_parallelism"), 4);
+  EXPECT_EQ(header_value(facts, "micro_batch_size"), 4096);
+  EXPECT_EQ(header_value(facts, "lowest_numerical_precision_in_comm"), "fp32");
+  options.precision = Precision::bf16;
+  EXPECT_EQ(header_value(submission_facts(options, 16), "lowest_numerical_precision_in_comm"), "bfloat16");
+  facts = submission_facts(options, 1);
+  EXPECT_EQ(header_value(facts, "tensor_parallelism"), 1);
+  EXPECT_EQ(header_value(facts, "micro_batch_size"), 8192);
+  EXPECT_EQ(header_value(facts, "lowest_numerical_precision_in_comm"), "fp32");
 }
 
 }  // namespace

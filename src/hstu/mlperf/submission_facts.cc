@@ -151,12 +151,27 @@ std::string precision_of(Precision precision) {
   return precision == Precision::bf16 ? "bfloat16" : "fp32";
 }
 
-// The lowest type on any wire. Sums of dense gradients travel as fp32; one rank sends nothing.
-std::string precision_of_messages(const TablesSection& tables, int ranks) {
+// The ranks that share layers: their heads, and the tokens of long samples. One rank shares nothing.
+struct LayerRanks {
+  std::int64_t tensor = 1, context = 1;
+
+  LayerRanks(const RunOptions& options, int ranks) {
+    if (ranks == 1) return;
+    tensor = options.ranks.tensor;
+    context = std::max<std::int64_t>(1, options.ranks.context);
+  }
+  std::int64_t all() const { return tensor * context; }
+};
+
+// The lowest type on any wire. Sums of dense gradients travel as fp32, tokens of shared layers in the
+// precision of the model; one rank sends nothing.
+std::string precision_of_messages(const RunOptions& o, int ranks) {
   const auto sends = [&](DType type) {
-    return ranks > 1 && (tables.wire_rows == type || tables.wire_gradients == type);
+    return ranks > 1 && (o.tables.wire_rows == type || o.tables.wire_gradients == type);
   };
-  return sends(DType::bf16) ? "bfloat16" : sends(DType::f16) ? "fp16" : "fp32";
+  const bool sends_tokens = LayerRanks(o, ranks).all() > 1;
+  if (sends(DType::bf16) || (sends_tokens && o.precision == Precision::bf16)) return "bfloat16";
+  return sends(DType::f16) ? "fp16" : "fp32";
 }
 
 std::string name_of(DenseOptimizerKind kind) {
@@ -207,6 +222,7 @@ SubmissionFacts submission_facts(const RunOptions& options, int ranks) {
   const RunOptions o = rehearses ? as_benchmark(options) : options;
   const DenseOptimizerConfig& dense = o.dense.config;
   const std::int64_t longest = rehearses ? 4096 : max_sequence(o);
+  const LayerRanks layers(o, ranks);
   SubmissionFacts facts;
   facts.batch = o.training.samples_of_step();
   facts.header = {{"submission_benchmark", kBenchmark},
@@ -215,15 +231,15 @@ SubmissionFacts submission_facts(const RunOptions& options, int ranks) {
                   {"submission_platform", o.submission.platform},
                   {"global_batch_size", facts.batch},
                   {"gradient_accumulation_steps", o.training.accumulate},
-                  {"micro_batch_size", o.training.batch_size / ranks},
+                  {"micro_batch_size", o.training.batch_size * layers.all() / ranks},
                   {"seed", o.seed},
                   {"config_filename", "config.toml"},
                   {"lowest_numerical_precision_in_linear", precision_of(o.precision)},
                   {"lowest_numerical_precision_in_attn", precision_of(o.precision)},
-                  {"lowest_numerical_precision_in_comm", precision_of_messages(o.tables, ranks)},
-                  {"tensor_parallelism", 1},
+                  {"lowest_numerical_precision_in_comm", precision_of_messages(o, ranks)},
+                  {"tensor_parallelism", layers.tensor},
                   {"pipeline_parallelism", 1},
-                  {"context_parallelism", 1},
+                  {"context_parallelism", layers.context},
                   {"expert_parallelism", 1},
                   {"max_sequence_length", longest},
                   {"opt_name", name_of(dense.kind)},
