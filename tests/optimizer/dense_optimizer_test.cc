@@ -155,6 +155,25 @@ TEST(DenseOptimizer, StateStartsAtZeroHasTheParametersShapeAndIsSufficientToGoOn
   EXPECT_EQ(values_of(p.value), values_of(q.value));
 }
 
+TEST(DenseOptimizer, AStateThatBeganLaterCountsItsOwnUpdates) {
+  for (const DenseOptimizerKind kind : {DenseOptimizerKind::adam, DenseOptimizerKind::adamw}) {
+    Parameters both, alone;
+    Parameter& old = both.add("old", {1.0f, 2.0f});
+    Parameter& late = both.add("late", {1.0f, 2.0f});
+    Parameter& other = alone.add("late", {1.0f, 2.0f});
+    DenseOptimizer continued(both.list(), {.kind = kind}), fresh(alone.list(), {.kind = kind});
+    continued.set_steps(1000);
+    continued.set_begun({0, 1000});
+    for (const float g : {0.5f, -0.25f, 1.0f}) {
+      for (Parameter* p : {&old, &late, &other}) set_gradient(*p, {g, 2 * g});
+      continued.step(0.1);
+      fresh.step(0.1);
+      EXPECT_EQ(values_of(late.value), values_of(other.value));
+      EXPECT_NE(values_of(old.value), values_of(other.value));
+    }
+  }
+}
+
 // Of one to several blocks, one of no elements.
 void add_parameters(Parameters& parameters) {
   for (const std::int64_t size : {70'000, 3, 0, 40'000, 1, 32'768, 100})

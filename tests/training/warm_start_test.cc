@@ -97,6 +97,34 @@ TEST_F(WarmStart, TakesTheStatesOfOptimizersOfItsKind) {
   EXPECT_EQ(cold.learner().dense_optimizer.steps(), 0);
 }
 
+// Adam corrects its moments by the number of updates. With the number of the other run it would not correct
+// those of new parameters, whose first steps would be several times the learning rate.
+TEST_F(WarmStart, StatesOfNewParametersBeginNow) {
+  options_.warm_start.checkpoint = source_;
+  dlrmv4_of(options_).layers = 3;
+  const auto expect_begun = [](Experiment& experiment, std::int64_t steps) {
+    const DenseOptimizer& optimizer = experiment.learner().dense_optimizer;
+    EXPECT_EQ(optimizer.steps(), steps);
+    for (std::size_t p = 0; p < optimizer.parameters().size(); ++p) {
+      const std::string& name = optimizer.parameters()[p]->name;
+      EXPECT_EQ(optimizer.begun()[p], name.starts_with("layers.2.") ? 5 : 0) << name;
+    }
+  };
+  Experiment experiment(options_);
+  warm(experiment);
+  expect_begun(experiment, 5);
+
+  run("whole");
+  interrupt_and_resume("parts", "step.end", 2);
+  expect_same_run("whole", "parts");
+  source_ = warm_start_checkpoint(folder_ / "parts");
+  Experiment loaded(options_), next(options_);
+  load_run(Checkpoint(source_), loaded);
+  expect_begun(loaded, 10);
+  warm(next);
+  expect_begun(next, 10);
+}
+
 // The values of "worth" as codes of two texts.
 Manifest write_texts(const Path& folder, const std::vector<std::string>& texts) {
   testing::SmallEvents events = testing::small_events(12, 0, 24);

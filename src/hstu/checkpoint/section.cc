@@ -122,6 +122,10 @@ const json& SectionReader::description() const {
   return *description;
 }
 
+bool SectionReader::is_described() const {
+  return find_description(name_, *manifest_) != nullptr;
+}
+
 SafetensorsFile SectionReader::file() const {
   return SafetensorsFile(folder_ / section_file(name_));
 }

@@ -29,6 +29,7 @@ class SectionReader {
   const Path& folder() const { return folder_; }  // of the checkpoint, for messages
   // The argument of describe(). Throws Error if the section has no description.
   const nlohmann::json& description() const;
+  bool is_described() const;
   // The section's file. Throws Error if it does not exist or is not a safetensors file.
   SafetensorsFile file() const;
 

@@ -1,6 +1,7 @@
 #include "hstu/optimizer/dense_optimizer.h"
 
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "hstu/base/error.h"
@@ -36,7 +37,8 @@ DenseOptimizer::DenseOptimizer(NamedTensors parameters, DenseOptimizerConfig con
       config_(config),
       context_(std::move(context)),
       shard_(shard),
-      pieces_(shard_of(parameters_, shard)) {
+      pieces_(shard_of(parameters_, shard)),
+      begun_(parameters_.size(), 0) {
   check_config(config_);
   for (const Parameter* p : parameters_) {
     require(p->value.dtype() == DType::f32, "parameter \"{}\": expected f32, found {}", p->name,
@@ -62,15 +64,18 @@ std::vector<TensorSpec> DenseOptimizer::whole_state() const {
   return whole;
 }
 
-void DenseOptimizer::step(double learning_rate, double gradient_scale, const float* factor) {
-  require(std::isfinite(learning_rate) && std::isfinite(gradient_scale),
-          "expected a finite learning rate and gradient scale, found {} and {}", learning_rate,
-          gradient_scale);
-  ++steps_;
-  const auto t = static_cast<double>(steps_ + (config_.adam_starts_at_t2 ? 1 : 0));
+void DenseOptimizer::set_begun(std::vector<std::int64_t> begun) {
+  require(begun.size() == parameters_.size(), "the states of {} parameters begin, of {}", begun.size(),
+          parameters_.size());
+  begun_ = std::move(begun);
+}
+
+UpdateNumbers DenseOptimizer::numbers_of(double learning_rate, double gradient_scale,
+                                         std::int64_t begun) const {
+  const auto t = static_cast<double>(steps_ - begun + (config_.adam_starts_at_t2 ? 1 : 0));
   const bool decoupled = config_.kind == DenseOptimizerKind::adamw;
   const auto as_float = [](double x) { return static_cast<float>(x); };
-  const UpdateNumbers numbers{
+  return {
       .is_adam = config_.kind != DenseOptimizerKind::sgd,
       .lr = as_float(learning_rate),
       .momentum = as_float(config_.momentum),
@@ -85,11 +90,28 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale, const flo
       .keep = as_float(decoupled ? 1.0 - learning_rate * config_.weight_decay : 1.0),
       .gradient_scale = as_float(gradient_scale),
   };
+}
+
+void DenseOptimizer::step(double learning_rate, double gradient_scale, const float* factor) {
+  require(std::isfinite(learning_rate) && std::isfinite(gradient_scale),
+          "expected a finite learning rate and gradient scale, found {} and {}", learning_rate,
+          gradient_scale);
+  ++steps_;
   for (const Parameter* p : parameters_) {
     require(p->gradient.defined() && p->gradient.shape() == p->value.shape(),
             "parameter \"{}\": expected a gradient of shape {}, found {}", p->name,
             ShapeText{p->value.shape()}, ShapeText{p->gradient.shape()});
   }
+  struct Alike {  // of parameters whose state began together
+    UpdateNumbers numbers;
+    std::vector<DenseUpdate> updates;
+  };
+  std::map<std::int64_t, Alike> by_begun;
+  for (const std::int64_t begun : begun_) {
+    const auto [alike, is_new] = by_begun.try_emplace(begun);
+    if (is_new) alike->second.numbers = numbers_of(learning_rate, gradient_scale, begun);
+  }
+  const bool is_adam = config_.kind != DenseOptimizerKind::sgd;
   std::vector<DenseUpdate> updates;  // of each piece
   updates.reserve(pieces_.size());
   auto state = state_.begin();
@@ -97,15 +119,20 @@ void DenseOptimizer::step(double learning_rate, double gradient_scale, const flo
     DenseUpdate update{.end = end - begin,
                        .gradient = parameters_[p]->gradient.data<float>() + begin,
                        .value = parameters_[p]->value.mutable_data<float>() + begin};
-    if (numbers.is_adam || config_.momentum > 0.0) update.m = (state++)->tensor.mutable_data<float>();
-    if (numbers.is_adam) update.v = (state++)->tensor.mutable_data<float>();
+    if (is_adam || config_.momentum > 0.0) update.m = (state++)->tensor.mutable_data<float>();
+    if (is_adam) update.v = (state++)->tensor.mutable_data<float>();
     updates.push_back(update);
+    by_begun.at(begun_[p]).updates.push_back(update);
   }
-  if (!context_.device().is_host()) return cuda::update_dense(numbers, updates, factor, context_.cuda());
+  if (!context_.device().is_host()) {
+    for (const auto& [begun, alike] : by_begun)
+      if (!alike.updates.empty()) cuda::update_dense(alike.numbers, alike.updates, factor, context_.cuda());
+    return;
+  }
   require(factor == nullptr, "on the host, a gradient scale is a number");
   parallel_blocks(static_cast<std::int64_t>(blocks_.size()), 1, [&](std::int64_t b, std::int64_t) {
     const auto [piece, begin, end] = blocks_[static_cast<std::size_t>(b)];
-    update_elements(numbers, updates[piece], begin, end);
+    update_elements(by_begun.at(begun_[pieces_[piece].parameter]).numbers, updates[piece], begin, end);
   });
 }
 

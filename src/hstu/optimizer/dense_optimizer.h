@@ -8,6 +8,7 @@
 
 #include "hstu/base/choice.h"
 #include "hstu/checkpoint/safetensors.h"
+#include "hstu/optimizer/dense_update.h"
 #include "hstu/optimizer/parameter_blocks.h"
 #include "hstu/tensor/parameter.h"
 
@@ -71,9 +72,15 @@ class DenseOptimizer {
   std::vector<TensorSpec> whole_state() const;
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
+  // (parameters) the updates that were done when the state of each began: its t counts those after them.
+  // Zeros but after a warm start, whose new parameters have none of the states that the others bring.
+  const std::vector<std::int64_t>& begun() const { return begun_; }
+  void set_begun(std::vector<std::int64_t> begun);
 
  private:
   void step(double learning_rate, double gradient_scale, const float* factor);
+  // Of the parameters whose state began at `begun`.
+  UpdateNumbers numbers_of(double learning_rate, double gradient_scale, std::int64_t begun) const;
 
   NamedTensors parameters_;
   DenseOptimizerConfig config_;
@@ -83,6 +90,7 @@ class DenseOptimizer {
   std::vector<ParameterBlock> blocks_;  // of each piece
   std::vector<State> state_;            // Adam: m and v of each piece; SGD with momentum: m of each
   std::int64_t steps_ = 0;
+  std::vector<std::int64_t> begun_;
 };
 
 }  // namespace hstu

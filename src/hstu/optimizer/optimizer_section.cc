@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "hstu/base/error.h"
+#include "hstu/base/json.h"
 
 namespace hstu {
 namespace {
@@ -30,6 +31,10 @@ void save(const DenseOptimizer& optimizer, const std::vector<Tensor>& values, Se
   const std::vector<TensorSpec> specs = specs_of(optimizer);
   for (std::size_t i = 0; i < values.size(); ++i)
     check_finite(values[i], "optimizer state " + specs[i + 1].name);
+  nlohmann::json begun = nlohmann::json::object();
+  for (std::size_t p = 0; p < optimizer.parameters().size(); ++p)
+    if (optimizer.begun()[p] > 0) begun[optimizer.parameters()[p]->name] = optimizer.begun()[p];
+  if (!begun.empty()) writer.describe({{"begun", begun}});
   writer.begin(specs);
   const std::int64_t steps = optimizer.steps();
   writer.write(&steps, sizeof steps);
@@ -53,9 +58,16 @@ void load(DenseOptimizer& optimizer, const SectionReader& reader) {
     stream.synchronize();
   }
   optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
+  std::vector<std::int64_t> begun;
+  for (const Parameter* p : optimizer.parameters()) begun.push_back(saved_begun(reader, p->name));
+  optimizer.set_begun(std::move(begun));
 }
 
 }  // namespace
+
+std::int64_t saved_begun(const SectionReader& reader, const std::string& parameter) {
+  return reader.is_described() ? reader.description().at("begun").value(parameter, std::int64_t{0}) : 0;
+}
 
 Section optimizer_section(DenseOptimizer& optimizer, std::vector<Tensor> whole) {
   return {"optimizer",

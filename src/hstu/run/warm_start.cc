@@ -9,6 +9,7 @@
 #include "hstu/base/text.h"
 #include "hstu/config/config_source.h"
 #include "hstu/embedding/table_section.h"
+#include "hstu/optimizer/optimizer_section.h"
 #include "hstu/run/folder.h"
 #include "hstu/run/state.h"
 
@@ -96,16 +97,12 @@ class Pairing {
   std::string prefix_;
 };
 
-// The state of one parameter. False if the optimizer there had another.
-bool take_state(const SafetensorsFile& file, const std::string& theirs, DenseOptimizer::State& state,
+// Copies the state of a parameter that is `theirs` there.
+void take_state(const SafetensorsFile& file, const std::string& theirs, DenseOptimizer::State& state,
                 const DenseOptimizer& optimizer) {
   const Parameter& parameter = *optimizer.parameters()[state.parameter];
-  const std::string name = state.name.substr(0, 2) + theirs;  // "m.", "v."
-  const auto& specs = file.tensors();
-  const auto found =
-      std::find_if(specs.begin(), specs.end(), [&](const TensorSpec& spec) { return spec.name == name; });
-  if (found == specs.end() || found->shape != parameter.whole_shape()) return false;
-  const auto whole = file.values<float>(name, parameter.whole_shape());
+  const auto whole =
+      file.values<float>(state.name.substr(0, 2) + theirs, parameter.whole_shape());  // "m.", "v."
   std::vector<float> part;
   if (parameter.division.is_divided()) {
     part.resize(static_cast<std::size_t>(parameter.value.size()));
@@ -114,30 +111,44 @@ bool take_state(const SafetensorsFile& file, const std::string& theirs, DenseOpt
   copy_bytes(state.tensor.mutable_raw(), (part.empty() ? whole.data() : part.data()) + state.begin,
              state.tensor.bytes(), optimizer.context().stream);
   optimizer.context().stream.synchronize();
-  return true;
 }
 
-// The states of the parameters that were taken, by their names here and there.
+// The states of the parameters that were taken, by their names here and there. Those of the others are new:
+// they begin now. All ranks find the same, whatever their shards have.
 void take_states(WarmStartReport& report, const NamePairs& taken, const Checkpoint& checkpoint,
                  DenseOptimizer& optimizer) {
   const auto refuse = [&](const char* why) { report.new_states = why; };
-  if (optimizer.state().empty()) return;
+  const std::vector<TensorSpec> mine = optimizer.whole_state();
+  if (mine.empty()) return;
   if (!checkpoint.has("optimizer")) return refuse("the checkpoint has no states of the dense optimizer");
-  const SafetensorsFile file = checkpoint.section("optimizer").file();
+  const SectionReader section = checkpoint.section("optimizer");
+  const SafetensorsFile file = section.file();
   const auto has = [](const auto& list, const char* kind) {
     return std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.name.starts_with(kind); });
   };
-  if (has(file.tensors(), "v.") != has(optimizer.state(), "v."))
-    return refuse("the dense optimizer there is of another kind");
-  bool any = false;
-  for (DenseOptimizer::State& state : optimizer.state()) {
-    const auto theirs = taken.find(optimizer.parameters()[state.parameter]->name);
-    if (theirs == taken.end()) continue;
-    if (!take_state(file, theirs->second, state, optimizer)) continue;
-    any = true;
-    report.parameter_states += state.name.starts_with("m.") ? 1 : 0;
+  const bool is_adam = has(mine, "v.");
+  if (has(file.tensors(), "v.") != is_adam) return refuse("the dense optimizer there is of another kind");
+  const auto has_state = [&](const std::string& theirs, const Shape& shape) {
+    return std::any_of(file.tensors().begin(), file.tensors().end(), [&](const TensorSpec& spec) {
+      return spec.name == "m." + theirs && spec.shape == shape;
+    });
+  };
+  const std::int64_t steps = file.values<std::int64_t>("step", {1})[0];
+  std::vector<std::string> theirs;  // of each parameter; "": it has no state there
+  std::vector<std::int64_t> begun;
+  for (const Parameter* p : optimizer.parameters()) {
+    const auto found = taken.find(p->name);
+    const bool known = found != taken.end() && has_state(found->second, p->whole_shape());
+    theirs.push_back(known ? found->second : "");
+    begun.push_back(known ? saved_begun(section, found->second) : is_adam ? steps : 0);
+    report.parameter_states += known ? 1 : 0;
   }
-  if (any) optimizer.set_steps(file.values<std::int64_t>("step", {1})[0]);
+  if (report.parameter_states == 0) return;
+  for (DenseOptimizer::State& state : optimizer.state())
+    if (const std::string& name = theirs[state.parameter]; !name.empty())
+      take_state(file, name, state, optimizer);
+  optimizer.set_steps(steps);
+  optimizer.set_begun(std::move(begun));
 }
 
 // By their names here and there.
