@@ -203,7 +203,8 @@ void describe(ConfigFields& f, EvaluationSection& o) {
           rule::between(0, 1));
   f.field("skip_until_fraction", o.skip_until_fraction,
           "no evaluation by either cadence before this fraction of an epoch's steps", rule::between(0, 1));
-  f.field("target_auc", o.target_auc, "stop when an evaluation reaches this AUC; 0: never",
+  f.field("target_auc", o.target_auc,
+          "stop when an evaluation reaches this AUC, or of a model over a catalogue this NDCG@10; 0: never",
           rule::between(0, 1));
   f.field("patience", o.patience,
           "stop after this many evaluations in a row that do not improve checkpoint.best; 0: never",
