@@ -137,6 +137,15 @@ TEST(RunOutcome, OfARunThatEnded) {
   EXPECT_EQ(outcome.samples_per_s, 200);
 }
 
+// As summary.json has it. A log that was moved away took its times along.
+TEST(RunOutcome, TheSpeedIsOfTheSamplesOfTheLog) {
+  const std::string resume = R"({"event":"resume","step":20,"samples":400})",
+                    end = R"({"event":"end","reason":"completed","step":30,"samples":600,"training_s":2})",
+                    save = R"({"event":"checkpoint","step":20,"samples":400,"training_s":1})";
+  EXPECT_EQ(outcome_of(metrics_of({resume, end}), kRankingMetrics).samples_per_s, 100);
+  EXPECT_EQ(outcome_of(metrics_of({save, resume, end}), kRankingMetrics).samples_per_s, 300);
+}
+
 TEST(RunOutcome, TheBestIsOfTheSamplesOfTheLastEvaluation) {
   std::vector<std::string> lines{R"({"event":"eval","step":10,"auc":0.9})",
                                  R"({"event":"resume","step":20,"data":{"from":"a","to":"b"}})"};

@@ -28,6 +28,16 @@ void add_best(const RunMetrics& metrics, MetricSpecs specs, RunOutcome& outcome)
   }
 }
 
+// The samples that were trained before the log began: an earlier log may have been moved away. Every other
+// resume is behind the line of its checkpoint.
+double samples_before(const RunMetrics& metrics) {
+  const std::vector<const Json*> resumes = metrics.all("resume"), saves = metrics.all("checkpoint");
+  if (resumes.empty()) return 0;
+  const auto step_of = [](const Json* line) { return line->value("step", std::int64_t{0}); };
+  const bool is_known = !saves.empty() && step_of(saves.front()) <= step_of(resumes.front());
+  return is_known ? 0 : resumes.front()->value("samples", 0.0);
+}
+
 RunOutcome read_outcome(const RunMetrics& metrics, MetricSpecs specs) {
   RunOutcome outcome;
   outcome.best_metric = specs.front().name;
@@ -36,7 +46,8 @@ RunOutcome read_outcome(const RunMetrics& metrics, MetricSpecs specs) {
   if (latest != nullptr) {
     outcome.state = latest->value("reason", "");
     const double seconds = latest->value("training_s", 0.0);
-    if (seconds > 0) outcome.samples_per_s = latest->value("samples", 0.0) / seconds;
+    if (seconds > 0)
+      outcome.samples_per_s = (latest->value("samples", 0.0) - samples_before(metrics)) / seconds;
   } else if ((latest = metrics.last("train")) != nullptr) {
     outcome.samples_per_s = number(*latest, "samples_per_s");
   }
