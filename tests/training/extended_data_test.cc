@@ -62,6 +62,18 @@ TEST_F(ExtendedData, ContinuingDayByDayEqualsOneRunOverAllDays) {
   EXPECT_EQ(resume("daily").steps, whole.steps) << "nothing is left to train";
 }
 
+// They are those of the first stage, which is over. Trap: the last step is that of a run with all of them.
+TEST_F(ExtendedData, MoreEpochsAfterTheFirstStageTrainNothing) {
+  run("run");
+  add_day(1);
+  EXPECT_EQ(resume("run").reason, "completed");
+  add_day(2);
+  options_.training.epochs = 3;
+  const TrainResult result = resume("run", -1, {"training.epochs"});
+  EXPECT_EQ(result.reason, "completed");
+  EXPECT_EQ(result.samples, 40 * 30);
+}
+
 TEST_F(ExtendedData, SaysWhatIsNew) {
   run("run");
   const std::string before = dataset_id();

@@ -52,6 +52,38 @@ TEST_F(Resume, ASignalInAnyStageChangesNothingOfTheRun) {
   }
 }
 
+// Traps: the cursor counts steps of the old size, so that samples are left out or trained twice; the last
+// step is that of a run which had the new size from the start.
+TEST_F(Resume, StepsOfAnotherSizeTrainWhatIsLeft) {
+  options_.metrics.every_steps = 1;
+  const std::int64_t samples = run("whole").samples;
+  std::int64_t end_of_window = 0;
+  for (const Json& line : log("whole", "train"))
+    if (line.at("window") == 0) end_of_window = line.at("step").get<std::int64_t>();
+  const std::vector<std::string> allowed{"training"};
+  const RunOptions before = options_;
+  for (const std::int64_t batch : {4, 16}) {
+    for (const std::int64_t step : {std::int64_t{4}, end_of_window}) {
+      SCOPED_TRACE(fmt::format("batches of {} behind step {}", batch, step));
+      const std::string name = fmt::format("batch_{}_{}", batch, step);
+      options_ = before;
+      options_.training.max_steps = step;
+      run(name);
+      options_.training.max_steps = 0;
+      options_.training.batch_size = batch;
+      const TrainResult result = resume(name, -1, allowed);
+      EXPECT_EQ(result.reason, "completed");
+      EXPECT_EQ(result.samples, samples);
+    }
+  }
+  options_ = before;
+  options_.training.max_steps = 5;
+  run("inside");
+  options_.training.max_steps = 0;
+  options_.training.accumulate = 2;
+  EXPECT_THAT(message_of<UsageError>([&] { resume("inside", -1, allowed); }), HasSubstr("no multiple"));
+}
+
 TEST_F(Resume, AnInterruptedEvaluationIsMadeAfterTheResume) {
   std::atomic<bool> stop = false;
   at("evaluation.batch", 1, [&] { stop = true; });

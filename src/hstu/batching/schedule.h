@@ -47,6 +47,9 @@ class BatchSchedule {
   // Of all stages and epochs, which must have an end; without the samples that drop_last omits.
   std::int64_t batches() const;
   std::int64_t samples() const;
+  std::int64_t batches(std::int64_t window) const;  // of a window
+  // From the batch that next() returns on; 0 in an epoch that is not among those of the last stage.
+  std::int64_t batches_left() const;
 
  private:
   struct Stage {
@@ -57,7 +60,6 @@ class BatchSchedule {
   template <typename OfWindow>
   std::int64_t sum(const OfWindow& of_window) const;
   std::vector<Stage> make_stages() const;
-  std::int64_t batches(std::int64_t window) const;
   std::int64_t samples(std::int64_t window) const;
   // To the next window; false after the last.
   bool advance_window();

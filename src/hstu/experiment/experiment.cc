@@ -63,10 +63,24 @@ std::int64_t Experiment::train_samples() const {
   return schedule({}).samples();
 }
 
-std::int64_t Experiment::last_step() const {
+std::int64_t Experiment::last_step(std::int64_t step, BatchCursor next) const {
   const TrainingSection& training = options().training;
-  const std::int64_t all = schedule({}).batches();
+  const std::int64_t all = step + schedule(next).batches_left();
   return training.max_steps > 0 ? std::min(training.max_steps, all) : all;
+}
+
+BatchCursor Experiment::rescaled(BatchCursor next, bool window_end, std::int64_t before) const {
+  const std::int64_t now = options().training.samples_of_step(), trained = next.batch * before;
+  if (now == before || next.batch == 0) return next;
+  if (!window_end && trained % now != 0) {
+    fail_usage(
+        "training.batch_size, training.accumulate: a step had {} samples and has {} now, but the {} samples "
+        "that are trained of window {} are no multiple of {}: choose another size, or change it where a "
+        "window begins (--from-step)",
+        before, now, trained, next.window, now);
+  }
+  next.batch = window_end ? schedule({}).batches(next.window) : trained / now;
+  return next;
 }
 
 std::int64_t Experiment::samples_until(std::int64_t step) const {

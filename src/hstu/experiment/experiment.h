@@ -46,8 +46,12 @@ class Experiment {
   BatchSchedule schedule(BatchCursor start) const;
   // The samples of the whole run, ignoring training.max_steps.
   std::int64_t train_samples() const;
-  // The number of the last step of the run.
-  std::int64_t last_step() const;
+  // The number of the last step of a run that has done `step` and continues at `next`.
+  std::int64_t last_step(std::int64_t step, BatchCursor next) const;
+  // Where a run continues whose steps had `before` samples until now, at `next` if that is the number of
+  // today; `window_end`: its last step was the last one of its window. UsageError inside of a window if the
+  // samples before are not a multiple of today's step.
+  BatchCursor rescaled(BatchCursor next, bool window_end, std::int64_t before) const;
   // The samples of the steps up to `step`; an estimate if some of their batches are not full.
   std::int64_t samples_until(std::int64_t step) const;
 

@@ -54,7 +54,12 @@ Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Co
 
 RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   Learner& learner = experiment_.learner();
-  if (checkpoint) return load_run(*checkpoint, experiment_.dataset(), sections(learner, *metrics_));
+  if (checkpoint) {
+    RunState state = load_run(*checkpoint, experiment_.dataset(), sections(learner, *metrics_));
+    state.next = experiment_.rescaled(state.next, state.window_end,
+                                      saved_options(*checkpoint).training.samples_of_step());
+    return state;
+  }
   const WarmStartSection& section = request_.options.warm_start;
   if (section.checkpoint.empty()) return {};
   const Checkpoint other(section.checkpoint);
@@ -72,7 +77,7 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
 void Session::begin_profile() {
   Learner& learner = experiment_.learner();
   profiler_.emplace(request_.profiles, learner.compute, request_.folder.path, first_state_.step,
-                    experiment_.last_step(), comm_, learner.gpus.get());
+                    experiment_.last_step(first_state_.step, first_state_.next), comm_, learner.gpus.get());
 }
 
 void Session::announce(Command command) {

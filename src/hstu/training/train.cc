@@ -36,7 +36,7 @@ class Leader {
         stepped_(stepped),
         growth_(growth_of(session_, opened_.checkpoint)),
         state_(state_to_continue(session_.first_state(), growth_, request.options.checkpoint.best)),
-        last_step_(session_.experiment().last_step()),
+        last_step_(session_.experiment().last_step(state_.step, state_.next)),
         evaluation_cadence_(evaluation_cadence(request.options, session_.experiment())),
         record_(rewind()),
         log_(request.folder.metrics(), facts(), request.options.metrics, state_.samples,
