@@ -51,21 +51,26 @@ TEST(BatchSchedule, BatchesAreSlicesOfTheirWindow) {
   EXPECT_EQ(schedule.samples(), 11);
 }
 
-TEST(BatchSchedule, CountsTheBatchesThatAreLeft) {
+TEST(BatchSchedule, CountsTheBatchesAndSamplesThatAreLeft) {
   const AnchorList list = windows({5, 0, 2, 4, 3});
   for (const ScheduleOptions& options :
        {ScheduleOptions{.batch_size = 2, .epochs = 3},
         ScheduleOptions{.batch_size = 2, .epochs = 2, .stages = {3, 0, 2}},
         ScheduleOptions{.batch_size = 3, .drop_last = true, .epochs = 2, .first_window = 2}}) {
     BatchSchedule schedule(list, options);
-    std::int64_t left = schedule.batches();
+    std::int64_t left = schedule.batches(), samples = schedule.samples();
     EXPECT_EQ(schedule.batches_left(), left);
+    EXPECT_EQ(schedule.samples_left(), samples);
     while (const auto job = schedule.next()) {
+      samples -= std::ssize(job->positions);
       EXPECT_EQ(schedule.batches_left(), --left);
+      EXPECT_EQ(schedule.samples_left(), samples);
       EXPECT_EQ(BatchSchedule(list, options, job->next).batches_left(), left);
+      EXPECT_EQ(BatchSchedule(list, options, job->next).samples_left(), samples);
     }
     EXPECT_EQ(left, 0);
-    EXPECT_EQ(schedule.batches_left(), 0);
+    EXPECT_EQ(samples, 0);
+    EXPECT_EQ(schedule.samples_left(), 0);
   }
   EXPECT_EQ(BatchSchedule(list, {.batch_size = 2, .epochs = 1}, {1, 3, 1}).batches_left(), 0);
 }

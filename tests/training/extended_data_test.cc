@@ -72,6 +72,7 @@ TEST_F(ExtendedData, MoreEpochsAfterTheFirstStageTrainNothing) {
   const TrainResult result = resume("run", -1, {"training.epochs"});
   EXPECT_EQ(result.reason, "completed");
   EXPECT_EQ(result.samples, 40 * 30);
+  EXPECT_EQ(log("run", "resume").back().at("data").at("samples_left"), 400);
 }
 
 TEST_F(ExtendedData, SaysWhatIsNew) {

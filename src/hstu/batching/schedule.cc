@@ -92,22 +92,32 @@ std::int64_t BatchSchedule::batches() const {
   return sum([&](std::int64_t w) { return batches(w); });
 }
 
-std::int64_t BatchSchedule::batches_left() const {
+template <typename OfWindow>
+std::int64_t BatchSchedule::sum_left(const OfWindow& of_window, std::int64_t done) const {
   if (at_end_) return 0;
   const auto of_windows = [&](std::int64_t begin, std::int64_t end) {
     std::int64_t total = 0;
-    for (std::int64_t w = begin; w < end; ++w) total += batches(w);
+    for (std::int64_t w = begin; w < end; ++w) total += of_window(w);
     return total;
   };
   const Stage& now = stages_[stage_];
   const bool is_beyond = now.epochs > 0 && cursor_.epoch >= now.epochs;  // there are fewer epochs than before
   if (is_beyond && stage_ + 1 == stages_.size()) return 0;
   std::int64_t left =
-      of_windows(cursor_.window, now.end) - cursor_.batch +
+      of_windows(cursor_.window, now.end) - done +
       std::max<std::int64_t>(now.epochs - cursor_.epoch - 1, 0) * of_windows(now.begin, now.end);
   for (std::size_t s = stage_ + 1; s < stages_.size(); ++s)
     left += std::max<std::int64_t>(stages_[s].epochs, 1) * of_windows(stages_[s].begin, stages_[s].end);
   return left;
+}
+
+std::int64_t BatchSchedule::batches_left() const {
+  return sum_left([&](std::int64_t w) { return batches(w); }, cursor_.batch);
+}
+
+std::int64_t BatchSchedule::samples_left() const {
+  return sum_left([&](std::int64_t w) { return samples(w); },
+                  std::min(samples(cursor_.window), cursor_.batch * options_.batch_size));
 }
 
 std::int64_t BatchSchedule::samples() const {

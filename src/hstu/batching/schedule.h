@@ -50,6 +50,7 @@ class BatchSchedule {
   std::int64_t batches(std::int64_t window) const;  // of a window
   // From the batch that next() returns on; 0 in an epoch that is not among those of the last stage.
   std::int64_t batches_left() const;
+  std::int64_t samples_left() const;
 
  private:
   struct Stage {
@@ -59,6 +60,9 @@ class BatchSchedule {
   // The sum of of_window(window) over all epochs.
   template <typename OfWindow>
   std::int64_t sum(const OfWindow& of_window) const;
+  // The same from the cursor on, of which its window has done `done`.
+  template <typename OfWindow>
+  std::int64_t sum_left(const OfWindow& of_window, std::int64_t done) const;
   std::vector<Stage> make_stages() const;
   std::int64_t samples(std::int64_t window) const;
   // To the next window; false after the last.

@@ -11,7 +11,7 @@ std::optional<DataGrowth> growth_of(const Session& session, const std::optional<
   if (!checkpoint || saved_dataset(*checkpoint) == id) return std::nullopt;
   const DataGrowth growth{.from = saved_dataset(*checkpoint),
                           .to = id,
-                          .samples = experiment.train_samples() - session.first_state().samples};
+                          .samples = experiment.schedule(session.first_state().next).samples_left()};
   print_note("the dataset has been extended: {} samples are left to train\n",
              with_separators(growth.samples));
   const std::int64_t most = experiment.options().training.max_steps;
