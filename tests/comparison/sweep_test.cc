@@ -157,6 +157,10 @@ TEST(RunOutcome, TheBestIsOfTheSamplesOfTheLastEvaluation) {
   EXPECT_EQ(outcome.best, 0.7);
   EXPECT_EQ(outcome.best_step, 30);
 
+  lines.emplace_back(R"({"event":"resume","step":40,"evaluations":"of other samples"})");
+  lines.emplace_back(R"({"event":"eval","step":50,"auc":0.5})");
+  EXPECT_EQ(outcome_of(metrics_of(lines), kRankingMetrics).best_step, 50);
+
   outcome = outcome_of(metrics_of({R"({"event":"eval","step":10,"auc":0.9,"next_window":{"window":1}})",
                                    R"({"event":"eval","step":20,"auc":0.7,"next_window":{"window":2}})"}),
                        kRankingMetrics);

@@ -145,6 +145,32 @@ TEST_F(Best, ThatCouldNotBeSavedIsNotTheBest) {
   EXPECT_EQ(log("run").back().at("best").at("step"), best);
 }
 
+// Trap: an evaluation of 40 samples is the better one than all before it, which were of 130.
+TEST_F(Best, BeginsAgainWhereOtherSamplesAreEvaluated) {
+  options_.training.max_steps = 12;
+  run("run");
+  ASSERT_LE(best_step("run"), 12);
+  options_.training.max_steps = 0;
+  options_.evaluation.ranking_k = {1, 2};
+  options_.evaluation.max_samples = 5;
+  resume("run", -1, {"evaluation", "training"});
+  EXPECT_EQ(log("run", "resume").back().at("evaluations"), "of other samples");
+  EXPECT_GT(best_step("run"), 12);
+  EXPECT_EQ(log("run", "eval").back().at("best").at("step"), best_step("run"));
+}
+
+TEST_F(Best, GoesOnWhereTheSameSamplesAreEvaluated) {
+  options_.training.max_steps = 12;
+  run("run");
+  const std::int64_t best = best_step("run");
+  options_.training.max_steps = 13;
+  options_.evaluation.ranking_k = {1, 2};
+  options_.evaluation.batch_size = 3;
+  resume("run", -1, {"evaluation", "training"});
+  EXPECT_FALSE(log("run", "resume").back().contains("evaluations"));
+  EXPECT_EQ(log("run").back().at("best").at("step"), best);
+}
+
 TEST_F(Best, NeedsWhatIsMeasured) {
   const auto complaint = [&] {
     return testing::message_of<UsageError>([&] { check_consistency(options_); });

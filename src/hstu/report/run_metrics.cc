@@ -63,11 +63,12 @@ const Json* RunMetrics::last(std::string_view event) const {
 
 std::vector<const Json*> RunMetrics::comparable_evaluations() const {
   std::vector<const Json*> found;
-  bool is_data_new = false;
+  bool of_others = false;
   for (const Json& line : lines_) {
-    if (line["event"] == "resume" && line.contains("data")) is_data_new = true;
+    if (line["event"] == "resume" && (line.contains("evaluations") || line.contains("data")))
+      of_others = true;
     if (line["event"] != "eval") continue;
-    if (std::exchange(is_data_new, false) || line.contains("next_window")) found.clear();
+    if (std::exchange(of_others, false) || line.contains("next_window")) found.clear();
     found.push_back(&line);
   }
   return found;

@@ -21,8 +21,9 @@ class RunMetrics {
   // The latest line of an event, or nullptr.
   const Json* last(std::string_view event) const;
   std::vector<const Json*> all(std::string_view event) const;
-  // The latest evaluation and those before it that are of the same samples. New data, and each window of
-  // evaluation.next_window, are other samples, so that neither of two such evaluations is the better one.
+  // The latest evaluation and those before it that are of the same samples. New data, another choice of
+  // samples on a resume, and each window of evaluation.next_window are other samples, so that neither of two
+  // such evaluations is the better one.
   std::vector<const Json*> comparable_evaluations() const;
 
   // The numbers under `key` ("bad_ids.item": inner keys) in the lines of `event`, over samples trained. Omits

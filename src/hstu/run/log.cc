@@ -10,6 +10,7 @@
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 #include "hstu/device/machine.h"
+#include "hstu/run/resume.h"
 
 namespace hstu {
 namespace {
@@ -118,6 +119,7 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
             {"samples", state.samples}, {"version", facts_.version},
             {"device", facts_.device},  {"threads", threads()},
             {"changed", keys},          {"machine", to_json(this_machine())}};
+  if (growth || change_evaluations(changed)) line["evaluations"] = "of other samples";
   if (growth) line["data"] = {{"from", growth->from}, {"to", growth->to}, {"samples_left", growth->samples}};
   write(line);
 }

@@ -1,10 +1,15 @@
 #include "hstu/run/resume.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
 #include "hstu/run/state.h"
 
 namespace hstu {
@@ -53,11 +58,28 @@ bool has_saved(const Path& metrics) {
   return false;
 }
 
+// Keys of evaluations that are of the same samples whatever the value.
+constexpr std::array<std::string_view, 9> kSameSamples{
+    "batch_size", "at_start",  "every_windows", "every_data_fraction", "skip_until_fraction", "target_auc",
+    "patience",   "min_delta", "ranking_k"};
+// Keys of data that say which samples there are.
+constexpr std::array<std::string_view, 4> kOtherSamples{"anchor_stride", "min_history", "pools", "negatives"};
+
 void check_done(const std::error_code& error, const std::string& what) {
   check(!error, "cannot {}: {}", what, error.message());
 }
 
 }  // namespace
+
+bool change_evaluations(const std::vector<ConfigDifference>& changed) {
+  return std::any_of(changed.begin(), changed.end(), [](const ConfigDifference& difference) {
+    const std::vector<std::string> parts = split(difference.key, '.');
+    if (parts.size() < 2) return false;
+    const std::string name = parts[1].substr(0, parts[1].find('['));
+    return (parts[0] == "evaluation" && !contains(kSameSamples, name)) ||
+           (parts[0] == "data" && contains(kOtherSamples, name));
+  });
+}
 
 std::optional<Checkpoint> checkpoint_to_resume(const RunFolder& folder, std::int64_t step) {
   if (step < 0 && !latest_checkpoint(folder.checkpoints())) {

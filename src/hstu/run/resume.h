@@ -24,6 +24,10 @@ std::vector<ConfigDifference> changed_keys(const RunFolder& folder,
                                            const RunOptions& options,
                                            const std::vector<std::string>& allowed);
 
+// Whether a changed key says which samples are evaluated, or how they count: neither of two evaluations, one
+// before and one after the change, is the better one.
+bool change_evaluations(const std::vector<ConfigDifference>& changed);
+
 // Moves every checkpoint later than `step` and a copy of metrics.jsonl to RUN/abandoned/<n>/, with a note.
 // Does nothing if there is none. If it is interrupted at any point, the run can still resume from its newest
 // checkpoint.

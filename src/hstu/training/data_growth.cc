@@ -20,14 +20,13 @@ std::optional<DataGrowth> growth_of(const Session& session, const std::optional<
   return growth;
 }
 
-RunState state_to_continue(RunState state, const std::optional<DataGrowth>& growth,
-                           const std::string& metric) {
-  if (growth) {
+RunState state_to_continue(RunState state, bool others, const std::string& metric) {
+  if (others) {
     state.evaluation.reset();
     state.evaluated_at = -1;
     state.evaluation_due = false;
   }
-  if (growth || state.best.metric != metric) {
+  if (others || state.best.metric != metric) {
     state.best = {};
     state.best.metric = metric;
   }

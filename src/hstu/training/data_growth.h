@@ -16,9 +16,8 @@ namespace hstu {
 std::optional<DataGrowth> growth_of(const Session& session, const std::optional<Checkpoint>& checkpoint);
 
 // The state of a checkpoint, from which a run goes on. Its best evaluation is one by `metric` and of the
-// samples that are held out now.
-RunState state_to_continue(RunState state, const std::optional<DataGrowth>& growth,
-                           const std::string& metric);
+// samples that are evaluated now; `others`: they are others than before.
+RunState state_to_continue(RunState state, bool others, const std::string& metric);
 
 // What the checkpoints of a run record, which was resumed from `checkpoint` if there is one.
 RunOrigin origin_of(const Experiment& experiment, const RunOptions& options,
