@@ -91,6 +91,7 @@ TEST(BatchSchedule, EarlyWindowsSmallerThanABatchAndEmptyOnes) {
   for (const double shuffle : {0.0, 1.0}) {
     const std::vector<Made> jobs = all_jobs({list, {.batch_size = 8, .shuffle_fraction = shuffle}});
     std::vector<std::pair<std::int64_t, std::size_t>> found;  // window, samples
+    found.reserve(jobs.size());
     for (const Made& job : jobs) found.emplace_back(job.cursor.window, job.positions.size());
     EXPECT_EQ(found,
               (std::vector<std::pair<std::int64_t, std::size_t>>{{1, 1}, {2, 3}, {4, 8}, {4, 8}, {4, 4}}));

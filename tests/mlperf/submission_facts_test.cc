@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +57,7 @@ TEST(SubmissionFacts, TheClosedDivisionNamesEveryValueThatItForbids) {
     if (key == "warm_start.checkpoint") other = "x";
     if (key == "evaluation.holdout_fraction") other = "0.25";
     std::vector<std::string> set = submitter;
-    set.push_back(key + "=" + other);
+    set.push_back(fmt::format("{}={}", key, other));
     const auto options = load_config<RunOptions>(path, set);
     EXPECT_THAT(refusal_of(options), HasSubstr("\n  " + key + " = ")) << other;
     ++keys;

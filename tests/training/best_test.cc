@@ -1,4 +1,6 @@
 // The best checkpoint by a metric, and runs that stop when it no longer improves.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,13 +28,11 @@ class Best : public testing::RunTest {
   }
   // The step of the best eval line; of equal ones the first.
   std::int64_t best_in_log(const std::string& name, const char* key, double sign = 1) const {
-    const Json* best = nullptr;
     const auto lines = log(name, "eval");
-    for (const Json& line : lines) {
-      if (best == nullptr || sign * line.at(key).get<double>() > sign * best->at(key).get<double>())
-        best = &line;
-    }
-    return best->at("step").get<std::int64_t>();
+    const auto is_worse = [&](const Json& a, const Json& b) {
+      return sign * a.at(key).get<double>() < sign * b.at(key).get<double>();
+    };
+    return std::max_element(lines.begin(), lines.end(), is_worse)->at("step").get<std::int64_t>();
   }
 };
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hstu/metrics/ranking.h"
 #include "training/run_fixture.h"
 
 namespace hstu {
@@ -13,7 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
 using ::testing::Not;

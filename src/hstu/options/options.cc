@@ -10,6 +10,7 @@ namespace hstu {
 void describe(ConfigFields& f, CheckpointSection& o);
 void describe(ConfigFields& f, WarmStartSection& o);
 void describe(ConfigFields& f, MetricsSection& o);
+void describe(ConfigFields& f, StoreOptions& o);
 // table_section.cc
 void describe(ConfigFields& f, TablesSection& o);
 
