@@ -81,7 +81,7 @@ TEST(RunLog, TimeNeverGoesBack) {
   const Path path = temporary_folder() / "metrics.jsonl";
   write_file(path, "{\"event\":\"run\",\"time_s\":4e12}\n");  // written with a clock that was ahead
   RunLog log(path, small_facts(), {}, 0, 60, 0);
-  log.resume({}, {}, std::nullopt);
+  log.resume({}, {}, std::nullopt, false);
   EXPECT_GE(read_json_lines(path).back().at("time_s").get<double>(), 4e12);
 }
 

@@ -10,7 +10,6 @@
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
 #include "hstu/device/machine.h"
-#include "hstu/run/resume.h"
 
 namespace hstu {
 namespace {
@@ -112,14 +111,14 @@ void RunLog::begin() {
 }
 
 void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& changed,
-                    const std::optional<DataGrowth>& growth) {
+                    const std::optional<DataGrowth>& growth, bool others) {
   Json keys = Json::object();
   for (const ConfigDifference& d : changed) keys[d.key] = {{"before", d.before}, {"after", d.after}};
   Json line{{"event", "resume"},        {"step", state.step},
             {"samples", state.samples}, {"version", facts_.version},
             {"device", facts_.device},  {"threads", threads()},
             {"changed", keys},          {"machine", to_json(this_machine())}};
-  if (growth || change_evaluations(changed)) line["evaluations"] = "of other samples";
+  if (others) line["evaluations"] = "of other samples";
   if (growth) line["data"] = {{"from", growth->from}, {"to", growth->to}, {"samples_left", growth->samples}};
   write(line);
 }

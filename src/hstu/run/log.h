@@ -82,9 +82,9 @@ class RunLog {
 
   // Writes the first line of a run.
   void begin();
-  // Writes the line of a restart, with the keys that changed.
+  // Writes the line of a restart, with the keys that changed; `others`: evaluations are of other samples now.
   void resume(const RunState& state, const std::vector<ConfigDifference>& changed,
-              const std::optional<DataGrowth>& growth);
+              const std::optional<DataGrowth>& growth, bool others);
 
   // Counts a step. Given `counts`, writes a train line: mean loss and rates since the last one, the metrics
   // of training, and the counts.

@@ -35,8 +35,8 @@ class Leader {
         session_(*opened_.session),
         stepped_(stepped),
         growth_(growth_of(session_, opened_.checkpoint)),
-        state_(state_to_continue(session_.first_state(), growth_ || change_evaluations(opened_.changed),
-                                 request.options.checkpoint.best)),
+        evaluates_others_(growth_ || change_evaluations(opened_.changed)),
+        state_(state_to_continue(session_.first_state(), evaluates_others_, request.options.checkpoint.best)),
         last_step_(session_.experiment().last_step(state_.step, state_.next)),
         evaluation_cadence_(evaluation_cadence(request.options, session_.experiment())),
         record_(rewind()),
@@ -128,7 +128,7 @@ class Leader {
   void begin_log() {
     if (!record_.begun) log_.begin();
     if (!request_.resume) return;
-    log_.resume(state_, opened_.changed, growth_);
+    log_.resume(state_, opened_.changed, growth_, evaluates_others_);
     const std::string config = to_toml(request_.options);
     if (read_file(request_.folder.config()) != config) write_file(request_.folder.config(), config);
   }
@@ -350,6 +350,7 @@ class Leader {
   Session& session_;
   bool& stepped_;
   std::optional<DataGrowth> growth_;
+  bool evaluates_others_;  // other samples than before the resume
   RunState state_;
   std::int64_t last_step_;
   EvaluationCadence evaluation_cadence_;
