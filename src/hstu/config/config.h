@@ -24,8 +24,8 @@
 //
 // A key that nothing describes is an error in every section, so that no setting is ignored silently.
 // In strings, ${NAME} and ${NAME:-default} are replaced by environment variables; "$${" is a literal "${".
-// A key of another type may be written as such a string (max_steps = "${STEPS:-100}"). Nothing else reads the
-// environment.
+// A key of another type may be written as such a string (max_steps = "${STEPS:-100}"). Of
+// configurations nothing else reads the environment; comm/join.cc reads a launcher's variables.
 #pragma once
 
 #include <cstdint>
