@@ -4,6 +4,7 @@
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/base/json_text.h"
 
 namespace hstu {
@@ -91,9 +92,7 @@ CheckpointManifest read_checkpoint_manifest(const Path& folder) {
                                 .files = {}};
     check_tables(manifest.tables, path);
     for (const auto& [name, file] : document.at("files").items()) {
-      const Path relative(name);
-      check(relative.is_relative() && relative.lexically_normal() == relative && *relative.begin() != "..",
-            "{}: files: \"{}\" is not a file of this folder", path.string(), name);
+      check(is_path_below(name), "{}: files: \"{}\" is not a file of this folder", path.string(), name);
       manifest.files[name] = {file.at("bytes").get<std::uint64_t>(), file.at("checksum").get<std::string>()};
     }
     if (version == kVersionWithBase) {

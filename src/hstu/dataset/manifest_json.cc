@@ -6,6 +6,7 @@
 
 #include "hstu/base/choice.h"
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/base/json_text.h"
 #include "hstu/dataset/filter_json.h"
 #include "hstu/dataset/json_field.h"
@@ -117,8 +118,8 @@ void check_consistency(const Manifest& manifest, const Path& source) {
         "{}: counts: expected positives <= rankable <= events, found {}, {}, {}", source.string(),
         counts.positives, counts.rankable, counts.events);
   for (const auto& [file, column] : manifest.columns) {
-    check(Path(file).filename() == file && file != "." && file != "..",
-          "{}: columns: \"{}\" is not the name of a file in this folder", source.string(), file);
+    check(is_file_name(file), "{}: columns: \"{}\" is not the name of a file in this folder", source.string(),
+          file);
     check(column.min.has_value() == column.max.has_value() && column.min <= column.max,
           "{}: columns: {}: expected min <= max, or null for both, found {} and {}", source.string(), file,
           optional_to_json(column.min).dump(), optional_to_json(column.max).dump());
