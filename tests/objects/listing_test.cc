@@ -45,6 +45,24 @@ TEST(Listing, AnythingElseIsAnError) {
     EXPECT_THROW(parse_listing(xml), Error) << xml;
 }
 
+TEST(Listing, ControlCharactersInTextsOfRequestsAreErrors) {
+  EXPECT_THROW(parse_listing(listing(entry("a&#10;b", "1"))), Error);
+  EXPECT_THROW(parse_listing(listing(entry("a\x1b[2J", "1"))), Error);
+  EXPECT_THROW(
+      parse_listing(listing("<Contents><Key>a</Key><ETag>e&#13;&#10;X: 1</ETag><Size>1</Size></Contents>")),
+      Error);
+  EXPECT_THROW(parse_listing(listing("<IsTruncated>true</IsTruncated><NextContinuationToken>&#9;"
+                                     "</NextContinuationToken>")),
+               Error);
+}
+
+TEST(Listing, APageThatWasNamedBeforeIsAnError) {
+  PagesSeen seen;
+  for (const char* next : {"a", "b", "c"}) seen.add(next, 1000, "s3://b/f/");
+  EXPECT_THROW(seen.add("a", 1000, "s3://b/f/"), Error);
+  EXPECT_THROW(PagesSeen().add("a", 10'000'001, "s3://b/f/"), Error);
+}
+
 TEST(Listing, ErrorsOfAStoreHaveACode) {
   const StoreError error =
       parse_store_error("<Error><Code>NoSuchKey</Code><Message>It &lt;is&gt;</Message></Error>");

@@ -106,6 +106,44 @@ def test_errors_say_what_to_do(place):
     assert not (place.folder / "data").exists()
 
 
+def listing(*keys, etag="e", after=None):
+    """A list of objects of five bytes, of which each exists."""
+    entries = "".join(f"<Contents><Key>{PREFIX.replace('&', '&amp;')}{key}</Key><ETag>{etag}</ETag><Size>5</Size></Contents>"
+                      for key in keys)
+    more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{after}</NextContinuationToken>" if after else ""
+    return f"<ListBucketResult>{more}{entries}</ListBucketResult>"
+
+
+def test_lists_of_a_hostile_store_are_errors(place):
+    for answer, words in {
+        lambda n: listing(f"day=1/events-{n}.csv", after=n % 2 + 1): "list does not end",
+        lambda n: listing("day=1/events-1.csv", etag="e&#13;&#10;X-Other: 1"): "control characters in <ETag>",
+        lambda n: listing("day=1/events-&#27;[2J.csv"): "control characters in <Key>",
+        lambda n: listing("day=1/events-1.csv", after="a&#10;b"): "control characters in <NextContinuationToken>",
+        lambda n: listing("day=1/events-1.csv", after="a" * 70_000): "too long",
+        lambda n: listing("day=1/events-1.csv", "day=1/events-1.csv"): 'the key "day=1/events-1.csv" twice',
+        lambda n: listing("day=1/events-1.csv", "day=1"): 'is below the object "day=1", which is a file',
+    }.items():
+        place.store.listing = answer
+        place.store.requests.clear()
+        status, text = place.prepare()
+        assert status == 1 and words in text, text
+        assert "\x1b" not in text and place.store.requests["get"] == 0, text
+        assert not (place.folder / "data").exists()
+
+
+def test_words_that_are_no_header_or_address_are_refused(place):
+    for words in (["--s3-region", "eu\r\nX-Other: 1"], ["--s3-endpoint", f"{place.store.url}/\r\nX-Other: 1"]):
+        status, text = place.prepare(*words)
+        assert status == 2 and words[0] in text, text
+    (place.folder / "keys").write_text("[shop]\naws_access_key_id = a\naws_secret_access_key = b\x01c\n")
+    status, text = place.prepare()
+    assert status == 2 and "aws_secret_access_key: expected" in text, text
+    status, text = place.prepare(source="s3://logs/" + "x" * 2000)
+    assert status == 2 and "1024 bytes" in text, text
+    assert not place.store.requests, place.store.requests
+
+
 def test_public_folders_need_no_keys(place):
     place.store.signed = False
     status, text = place.prepare(profile=None)

@@ -62,6 +62,10 @@ TEST(StoredExports, AreNowhereElse) {
     EXPECT_THROW(parse_stored_export(name_of(text), text), Error) << text;
 }
 
+TEST(StoredExports, CurrentIsNoLongText) {
+  EXPECT_THROW(parse_current(std::string(1 << 20, 'a'), parse_object_url("s3://b/f")), Error);
+}
+
 TEST(StoredExports, CurrentIsAName) {
   const ObjectUrl url = parse_object_url("s3://models/shop");
   EXPECT_EQ(parse_current("step_00000004-ab\n", url), "step_00000004-ab");

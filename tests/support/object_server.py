@@ -48,6 +48,7 @@ class Store:
         self.busy = 0  # requests that are answered by 503
         self.busy_after_cuts = 0  # what busy becomes when a download breaks
         self.listed_etag = None  # that lists have in place of the true ones
+        self.listing = None  # called with the number of a list, 1, 2, ..: what is answered in its place
         self.ignore_ranges = False
         self.ignore_prefixes = False  # of lists of objects
         self.page = 2  # entries of a list
@@ -159,6 +160,9 @@ class Store:
     def list(self, request, query):
         assert query["list-type"] == "2"
         self.requests["list"] += 1
+        if self.listing:
+            self.send(request, 200, self.listing(self.requests["list"]).encode())
+            return
         prefix = query.get("prefix", "")
         keys = sorted(key for key in self.objects if self.ignore_prefixes or key.startswith(prefix))
         begin = int(query.get("continuation-token", "to+ken/=0").removeprefix("to+ken/="))

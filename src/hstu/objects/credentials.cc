@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/base/text.h"
 
 namespace hstu {
@@ -32,6 +33,7 @@ Credentials read_credentials(const Path& file, const std::string& profile) {
     if (!here || equals == text.npos) continue;
     const std::string_view key = trimmed(text.substr(0, equals));
     const std::string value(trimmed(text.substr(equals + 1)));
+    if (!is_one_line(value)) fail_usage("{}: {}: expected {}", file.string(), key, kOneLine);
     if (key == "aws_access_key_id") credentials.key_id = value;
     if (key == "aws_secret_access_key") credentials.secret = value;
     if (key == "aws_session_token") credentials.token = value;

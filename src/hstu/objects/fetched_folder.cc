@@ -1,5 +1,6 @@
 #include "hstu/objects/fetched_folder.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +20,21 @@ std::string content_name(const std::string& url, const StoredObject& object) {
   return checksum(std::string_view(fmt::format("{}\n{}\n{}\n{}", url, object.key, object.etag, object.size)));
 }
 
+// A store that lists a key twice, or one below another, would have two objects become one file.
+void check_distinct(const std::string& url, std::vector<std::string> paths) {
+  std::ranges::sort(paths);
+  const auto twice = std::ranges::adjacent_find(paths);
+  check(twice == paths.end(),
+        "{}: the store lists the key \"{}\" twice: is the endpoint that of an S3 store?", url,
+        twice == paths.end() ? "" : *twice);
+  for (const std::string& path : paths)
+    for (std::size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1))
+      check(!std::ranges::binary_search(paths, path.substr(0, slash)),
+            "{}: the object \"{}\" is below the object \"{}\", which is a file: copy one of them to another "
+            "key",
+            url, path, path.substr(0, slash));
+}
+
 }  // namespace
 
 Path fetch_folder(const std::string& url, const StoreOptions& options, const Path& cache) {
@@ -27,12 +43,13 @@ Path fetch_folder(const std::string& url, const StoreOptions& options, const Pat
   std::vector<StoredObject> objects = store.list(place);
   std::erase_if(objects, [](const StoredObject& object) { return object.key.ends_with('/'); });  // folders
   if (objects.empty()) fail_usage("{}: no objects are there: check the names of bucket and folder", url);
-  std::vector<Path> paths;
+  std::vector<std::string> paths;
   std::int64_t bytes = 0;
   for (const StoredObject& object : objects) {
     paths.emplace_back(relative_path(object.key, place.prefix));
     bytes += object.size;
   }
+  check_distinct(url, paths);
   print_note("{}: {} objects, {}\n", url, with_separators(std::ssize(objects)),
              human_bytes(static_cast<double>(bytes)));
 

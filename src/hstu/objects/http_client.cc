@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/objects/curl_library.h"
 
 namespace hstu {
@@ -82,6 +83,7 @@ std::size_t receive_header(const char* bytes, std::size_t, std::size_t size, voi
 class HeaderList {
  public:
   void add(const std::string& header) {
+    check(is_one_line(header), "a header of a request to the store is not {}: \"{}\"", kOneLine, header);
     CurlList* const longer = curl_library().slist_append(list_.get(), header.c_str());
     if (longer == nullptr) throw std::bad_alloc();
     static_cast<void>(list_.release());
@@ -114,6 +116,11 @@ ClientAnswer send_request(const ClientRequest& request, const ClientSigner& sign
           static_cast<int>(option));
   };
   constexpr long kSilentSeconds = 60, kConnectSeconds = 20;
+  constexpr std::size_t kLongestUrl = 1 << 16;
+  check(request.url.size() <= kLongestUrl,
+        "a request to the store would have an address of {} bytes: a text of the "
+        "store is too long: {}...",
+        request.url.size(), request.url.substr(0, 200));
   char reason[kCurlErrorSize] = "";
   Transfer transfer{handle.get(), request, request.first};
   set(kUrl, request.url.c_str());
@@ -158,6 +165,7 @@ ClientAnswer send_request(const ClientRequest& request, const ClientSigner& sign
   curl.easy_getinfo(handle.get(), kResponseCode, &answer.status);
   if (result != kCurlOk) answer.broken = reason[0] != 0 ? reason : curl.easy_strerror(result);
   answer.untrusted = result == kCurlBadCertificate;
+  check(is_one_line(transfer.etag), "the store names the ETag \"{}\", expected {}", transfer.etag, kOneLine);
   answer.etag = std::move(transfer.etag);
   answer.text = std::move(transfer.error_text);
   return answer;

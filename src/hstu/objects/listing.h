@@ -1,7 +1,9 @@
 // The XML of object stores: lists of objects, and errors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,16 @@ struct StoredObject {
   std::string key;
   std::string etag;  // changes with the content; "" if the store names none
   std::int64_t size = 0;
+};
+
+// The pages of a list so far: a store that names them for ever is an error.
+class PagesSeen {
+ public:
+  // `next`: what names the next page; `entries`: of the list so far; `list`: its name for messages.
+  void add(const std::string& next, std::size_t entries, const std::string& list);
+
+ private:
+  std::set<std::string> seen_;  // by checksum: a name may be long
 };
 
 // One answer to ListObjectsV2.

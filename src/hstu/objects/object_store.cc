@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/objects/curl_library.h"
 
 namespace hstu {
@@ -58,12 +59,13 @@ class GrowingFile {
 }  // namespace
 
 ObjectStore::ObjectStore(const StoreOptions& options) : endpoint_(options.endpoint) {
-  if (options.region.empty() || options.region.find_first_of(": /") != std::string::npos)
+  if (options.region.empty() || options.region.find_first_of(": /") != std::string::npos ||
+      !is_one_line(options.region))
     fail_usage("--s3-region or store.region \"{}\": expected the name of a region, such as eu-west-1",
                options.region);
   if (endpoint_.empty()) endpoint_ = fmt::format("https://s3.{}.amazonaws.com", options.region);
   if (!(endpoint_.starts_with("http://") || endpoint_.starts_with("https://")) ||
-      endpoint_.find_first_of("?#@ ") != std::string::npos) {
+      endpoint_.find_first_of("?#@ ") != std::string::npos || !is_one_line(endpoint_)) {
     fail_usage("--s3-endpoint or store.endpoint \"{}\": expected http://HOST:PORT or https://HOST",
                endpoint_);
   }
@@ -134,6 +136,7 @@ std::vector<StoredObject> ObjectStore::list(const ObjectUrl& url) const {
   const std::string name = object_name(url.bucket, url.prefix);
   std::vector<StoredObject> objects;
   std::string token;
+  PagesSeen seen;
   for (;;) {
     // In the order of their names, as signatures have them.
     std::string query = token.empty() ? "" : "continuation-token=" + percent_encoded(token, false) + "&";
@@ -145,7 +148,7 @@ std::vector<StoredObject> ObjectStore::list(const ObjectUrl& url) const {
       objects.push_back(std::move(object));
     }
     if (page.next.empty()) return objects;
-    check(page.next != token, "{}: the store's list does not end: it names the same next page twice", name);
+    seen.add(page.next, objects.size(), name);
     token = std::move(page.next);
   }
 }

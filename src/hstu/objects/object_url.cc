@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/error.h"
-#include "hstu/base/text.h"
+#include "hstu/base/foreign_text.h"
 
 namespace hstu {
 namespace {
@@ -32,6 +32,10 @@ ObjectUrl parse_object_url(std::string_view text) {
         text, bucket);
   }
   std::string prefix(rest.substr(std::min(slash + 1, rest.size())));
+  constexpr std::size_t kLongestKey = 1024;  // by the interface of S3
+  if (prefix.size() > kLongestKey || !is_one_line(prefix))
+    fail_usage("{}: expected a folder of at most {} bytes, {}", text.substr(0, kLongest), kLongestKey,
+               kOneLine);
   if (!prefix.empty() && prefix.back() != '/') prefix += '/';
   return {std::string(bucket), prefix};
 }
@@ -44,10 +48,8 @@ std::string relative_path(std::string_view key, std::string_view prefix) {
   check(key.starts_with(prefix), "object \"{}\": the store lists it below \"{}\", where it is not", key,
         prefix);
   std::string path(key.substr(prefix.size()));
-  for (const std::string& part : split(path, '/')) {
-    check(!part.empty() && part != "." && part != ".." && part.find('\0') == part.npos,
-          "object \"{}\": its key is no path of a file: copy it to another key, or read another folder", key);
-  }
+  check(is_path_below(path),
+        "object \"{}\": its key is no path of a file: copy it to another key, or read another folder", key);
   return path;
 }
 

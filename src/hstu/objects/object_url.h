@@ -21,7 +21,7 @@ ObjectUrl parse_object_url(std::string_view text);
 std::string object_name(std::string_view bucket, std::string_view key);
 
 // The part of `key` behind `prefix`, which becomes a path below a folder. Error for keys that would be
-// elsewhere, or are no path: those with an empty part, `.`, `..`, or a byte 0.
+// elsewhere, or are no path: those with an empty part, `.`, `..`, or control characters.
 std::string relative_path(std::string_view key, std::string_view prefix);
 
 // Bytes but A-Z a-z 0-9 - . _ ~ as %XX, as signatures need them; `keep_slashes`: but / too.

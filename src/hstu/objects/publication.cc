@@ -72,7 +72,9 @@ std::string files_prefix(const ObjectUrl& url, const std::string& name) {
 std::string parse_current(std::string_view text, const ObjectUrl& url) {
   std::string name(text);
   if (name.ends_with('\n')) name.pop_back();
-  check(is_plain_name(name), "{}: expected the name of a published export, found \"{}\"",
+  constexpr std::size_t kLongest = 255;
+  check(is_plain_name(name) && name.size() <= kLongest,
+        "{}: expected the name of a published export, found \"{}\"",
         object_name(url.bucket, current_key(url)), printable(name.substr(0, 100)));
   return name;
 }

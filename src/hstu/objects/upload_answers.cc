@@ -21,7 +21,7 @@ void check_answers(std::string_view xml, std::string_view request) {
 }
 
 std::int64_t number_of(std::string_view xml, const char* name, std::int64_t least) {
-  const std::string text = element_text(xml, name);
+  const std::string text = element_line(xml, name);
   const auto number = parse_number<std::int64_t>(text);
   check(number && *number >= least, "the answer of the object store has the {} \"{}\"", name, text);
   return *number;
@@ -34,14 +34,14 @@ UploadsPage parse_uploads(std::string_view xml) {
   UploadsPage page;
   std::string_view rest = xml;
   while (const auto entry = take_element(rest, "Upload")) {
-    BegunUpload upload{element_text(*entry, "Key"), element_text(*entry, "UploadId")};
+    BegunUpload upload{element_line(*entry, "Key"), element_line(*entry, "UploadId")};
     check(!upload.key.empty() && !upload.id.empty(),
           "the answer of the object store lists an upload without key or id");
     page.uploads.push_back(std::move(upload));
   }
   if (element_text(xml, "IsTruncated") == "true") {
-    page.next_key = element_text(xml, "NextKeyMarker");
-    page.next_id = element_text(xml, "NextUploadIdMarker");
+    page.next_key = element_line(xml, "NextKeyMarker");
+    page.next_id = element_line(xml, "NextUploadIdMarker");
     check(!page.next_key.empty(),
           "the answer of the object store is not the last one and does not name the next");
   }
@@ -53,14 +53,14 @@ PartsPage parse_parts(std::string_view xml) {
   PartsPage page;
   std::string_view rest = xml;
   while (const auto entry = take_element(rest, "Part"))
-    page.parts[number_of(*entry, "PartNumber", 1)] = {element_text(*entry, "ETag"),
+    page.parts[number_of(*entry, "PartNumber", 1)] = {element_line(*entry, "ETag"),
                                                       number_of(*entry, "Size", 0)};
   if (element_text(xml, "IsTruncated") == "true") page.next = number_of(xml, "NextPartNumberMarker", 1);
   return page;
 }
 
 std::string parse_upload_id(std::string_view xml) {
-  std::string id = element_text(xml, "UploadId");
+  std::string id = element_line(xml, "UploadId");
   check(!id.empty(), "the object store begins an upload and does not name it");
   return id;
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 
 namespace hstu {
 namespace {
@@ -83,6 +84,13 @@ std::optional<std::string_view> take_element(std::string_view& xml, std::string_
 std::string element_text(std::string_view xml, std::string_view name) {
   const auto content = take_element(xml, name);
   return content ? decoded(*content) : "";
+}
+
+std::string element_line(std::string_view xml, std::string_view name) {
+  std::string text = element_text(xml, name);
+  check(is_one_line(text), "the answer of the object store has control characters in <{}>: \"{}\"", name,
+        text);
+  return text;
 }
 
 }  // namespace hstu

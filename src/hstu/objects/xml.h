@@ -14,4 +14,7 @@ std::optional<std::string_view> take_element(std::string_view& xml, std::string_
 // The text of the first element of that name, without entities; "" if there is none.
 std::string element_text(std::string_view xml, std::string_view name);
 
+// The same for a text that becomes a part of requests: Error if it has control characters.
+std::string element_line(std::string_view xml, std::string_view name);
+
 }  // namespace hstu
