@@ -8,6 +8,7 @@
 #include "hstu/config/config_difference.h"
 #include "hstu/mlperf/grid.h"
 #include "hstu/mlperf/pack_texts.h"
+#include "hstu/mlperf/submission_facts.h"
 #include "hstu/mlperf/system_description.h"
 #include "hstu/run/folder.h"
 
@@ -39,16 +40,27 @@ void write_script(const Path& file, std::string_view text) {
                   fs::perm_options::add);
 }
 
+// A link would pack a file that no run wrote, of whoever made the folder.
+void refuse_links(const RunFolder& run) {
+  for (const Path& path : {run.mlperf().parent_path(), run.mlperf(), run.config()})
+    if (fs::is_symlink(path))
+      fail_usage("{} is a link: a submission has the files of the run alone: put the file itself there",
+                 path.string());
+}
+
 // Runs of one submission have one configuration, but for seeds and the place of data.
 RunOptions options_of(const std::vector<Path>& runs) {
   std::optional<RunOptions> first;
   for (const Path& run : runs) {
     const RunFolder folder = open_run_folder(run);
+    refuse_links(folder);
     if (!fs::exists(folder.mlperf()))
       fail_usage("{} has no log for MLPerf: train it with mlperf = true", run.string());
+    check_input_file(folder.mlperf());
     if (fs::file_size(folder.mlperf()) > kLargestFile)
       fail_usage("{} has more than 50 MB, which the official repository refuses", folder.mlperf().string());
     const RunOptions options = read_run_options(folder);
+    check_submitter(options.submission);
     if (!first) first = options;
     const std::vector<std::string> may_differ{"seed", "data.path", "data.workers"};
     check_differences(differences(config_values(*first), config_values(options)), may_differ,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/base/text.h"
 #include "hstu/config/config_difference.h"
 #include "hstu/mlperf/closed_values.h"
@@ -38,8 +39,10 @@ void refuse_names(const SubmissionSection& o, Refusals& refusals) {
        {std::pair("organization", o.organization), std::pair("platform", o.platform)}) {
     const std::string name = fmt::format("submission.{} = \"{}\"", key, value);
     refusals.add(value.empty(), "{}: give it a name", name);
-    refusals.add(value.starts_with(".") || value.find_first_of(" /") != std::string::npos,
-                 "{}: it names a folder: no blank, no slash, no dot in front", name);
+    refusals.add(!is_file_name(value) || value.starts_with(".") || value.starts_with("-") ||
+                     value.find(' ') != std::string::npos,
+                 "{}: it names a folder: no blank, no slash, no control characters, no dot or dash in front",
+                 name);
     for (const std::string_view word : kReservedWords)
       refusals.add(value.find(word) != std::string::npos,
                    "{}: the official tools would take the word {} for a key", name, word);
@@ -215,6 +218,12 @@ void check_submission(const RunOptions& options, int ranks) {
   refusals.finish(fmt::format("the {} division (submission.rules = \"{}\")",
                               word_of(kSubmissionDivisions, submission.division),
                               word_of(kSubmissionRules, submission.rules)));
+}
+
+void check_submitter(const SubmissionSection& submission) {
+  Refusals refusals;
+  refuse_names(submission, refusals);
+  refusals.finish("a submission");
 }
 
 SubmissionFacts submission_facts(const RunOptions& options, int ranks) {

@@ -12,6 +12,9 @@ namespace hstu {
 // want. `ranks`: that share a batch.
 void check_submission(const RunOptions& options, int ranks);
 
+// Throws UsageError naming the submitter's names that are refused: they become names of folders.
+void check_submitter(const SubmissionSection& submission);
+
 // The header: global_batch_size before the rates, whose band depends on it. In a rehearsal the benchmark's
 // own values.
 SubmissionFacts submission_facts(const RunOptions& options, int ranks);
