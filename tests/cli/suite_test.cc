@@ -146,13 +146,14 @@ TEST_F(SuiteProgram, JobsOfSlurmRunACopyInTheirOrder) {
                                folder_.string()));
   script("srun", "exec \"$@\"\n");
   script("squeue", fmt::format("echo \"squeue $*\" >> {}/calls\n", folder_.string()));
-  script("ssh", fmt::format("echo \"ssh $1\" >> {}/calls\nshift\nexec sh -c \"$*\"\n", folder_.string()));
+  script("ssh",
+         fmt::format("echo \"ssh $1 $2\" >> {}/calls\nshift 2\nexec sh -c \"$*\"\n", folder_.string()));
   const CommandResult result = suite(
       "--slurm --nodes 1 --gpus-per-node 1 --sequential --wait --poll 1 --host login "
       "--only slices --only balanced");
   ASSERT_EQ(result.exit_status, 0) << result.text << read_file(folder_ / "calls");
   const std::string calls = read_file(folder_ / "calls"), jobs = (out() / "jobs").string();
-  EXPECT_THAT(calls, HasSubstr("ssh login\nsbatch --parsable " + jobs + "/data.sh"));
+  EXPECT_THAT(calls, HasSubstr("ssh -- login\nsbatch --parsable " + jobs + "/data.sh"));
   EXPECT_THAT(calls, HasSubstr("sbatch --parsable --dependency=afterok:1 " + jobs + "/slices.sh"));
   EXPECT_THAT(calls,
               HasSubstr("sbatch --parsable --dependency=afterok:1,afterany:2 " + jobs + "/balanced.sh"));
@@ -171,6 +172,59 @@ TEST_F(SuiteProgram, JobsOfSlurmRunACopyInTheirOrder) {
   const CommandResult refused = suite("--slurm --gpus-per-node 1 --only balanced");
   EXPECT_EQ(refused.exit_status, 1);
   EXPECT_THAT(refused.text, HasSubstr("invalid partition"));
+}
+
+TEST_F(SuiteProgram, WordsThatScriptsOrSshWouldTakeAsSomethingElseAreRefused) {
+  for (const std::string words : {"--time $'1\\ntouch x'", "--partition $'a\\rb'", "--account $'\\033[2J'",
+                                  "--host -oProxyCommand=x", "--host 'a b'", "--host ''$'a\\n'"}) {
+    const CommandResult result = run_command(
+        fmt::format("bash -c \"PATH={0}:$PATH {1}/hstu suite {0}/s.toml --output {2} --slurm --nodes 1 "
+                    "--gpus-per-node 1 {3}\"",
+                    folder_.string(), HSTU_PROGRAM_DIR, out().string(), words));
+    EXPECT_EQ(result.exit_status, 2) << words << result.text;
+    EXPECT_THAT(result.text, HasSubstr(words.substr(0, words.find(' ')))) << words;
+    EXPECT_FALSE(std::filesystem::exists(out()));
+  }
+}
+
+TEST_F(SuiteProgram, OptionsOfSbatchAreQuoted) {
+  script("sbatch", "echo 1\n");
+  const CommandResult result = run_command(fmt::format(
+      "PATH={0}:$PATH {1}/hstu suite {0}/s.toml --output '{0}/o %j \"p' --slurm --nodes 1 --gpus-per-node 1 "
+      "--time '1 --wrap=x' --only slices",
+      folder_.string(), HSTU_PROGRAM_DIR));
+  ASSERT_EQ(result.exit_status, 0) << result.text;
+  EXPECT_THAT(read_file(folder_ / "o %j \"p/jobs/slices.sh"),
+              AllOf(HasSubstr("#SBATCH --time=\"1 --wrap=x\"\n"),
+                    HasSubstr(fmt::format("#SBATCH --output=\"{}/o %%j \\\"p/logs/slices.txt\"\n",
+                                          folder_.string()))));
+}
+
+// What git would run of a tree that somebody else has made.
+TEST_F(SuiteProgram, TheTreeOfASuiteRunsNothingAndItsDifferenceIsKept) {
+  script("sbatch", "echo 1\n");
+  script("program", fmt::format("touch {}/has_run\ncat\n", folder_.string()));
+  const Path tree = folder_ / "tree";
+  const CommandResult made =
+      run_command(fmt::format("mkdir {0} && cp {1}/c.toml {1}/s.toml {0} && cd {0} && git init -q && echo "
+                              "'*.toml filter=f diff=d' >.gitattributes && "
+                              "echo old >a.toml && git add . && git -c user.name=a -c user.email=a@b commit "
+                              "-q -m x && git rev-parse HEAD && "
+                              "echo new >a.toml && for k in core.fsmonitor filter.f.clean filter.f.process "
+                              "diff.d.command diff.d.textconv "
+                              "diff.external; do git config $k {1}/program; done",
+                              tree.string(), folder_.string()));
+  ASSERT_EQ(made.exit_status, 0) << made.text;
+  const CommandResult result = run_command(fmt::format(
+      "PATH={0}:$PATH GIT_DIR=/nowhere GIT_INDEX_FILE={0}/index {1}/hstu suite {2}/s.toml --output "
+      "{3} --slurm --nodes 1 --gpus-per-node 1 --only slices",
+      folder_.string(), HSTU_PROGRAM_DIR, tree.string(), out().string()));
+  ASSERT_EQ(result.exit_status, 0) << result.text;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "has_run"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "index"));
+  EXPECT_FALSE(std::filesystem::exists(out() / "copy/git"));
+  EXPECT_THAT(read_file(out() / "copy/commit.txt"), HasSubstr(made.text));
+  EXPECT_THAT(read_file(out() / "copy/difference.patch"), HasSubstr("-old\n+new\n"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "hstu/base/standard_output.h"
 #include "hstu/cli/commands.h"
 #include "hstu/mlperf/check.h"
 #include "hstu/mlperf/pack.h"
@@ -27,13 +28,13 @@ void add_check(CLI::App& mlperf) {
     bool complies = true;
     for (const Path& log : words->logs) {
       const LogReport report = report_on(log);
-      fmt::print("{}", report.text);
+      print_text("{}", report.text);
       complies = complies && report.complies;
     }
     if (words->logs.size() == kRunsOfPackage) {
       const bool closed = logged_run(read_mllog(words->logs.front())).division != "open";
       const PackageVerdict verdict = check_package_logs(words->logs, closed);
-      fmt::print("{}", text_of(verdict));
+      print_text("{}", text_of(verdict));
       complies = complies && verdict.passes();
     }
     if (!complies) throw ExitStatus{1};
@@ -60,9 +61,9 @@ void add_pack(CLI::App& mlperf) {
       "Example:\n  hstu mlperf pack runs/* --output submission/hstu");
   command->callback([words] {
     const Package package = pack(*words);
-    fmt::print("{}{} is written\n", text_of(package.verdict), words->output.string());
+    print_text("{}{} is written\n", text_of(package.verdict), words->output.string());
     if (!package.unseen.empty())
-      fmt::print("fill in what a program cannot see, in {}: {}\n", package.system.string(),
+      print_text("fill in what a program cannot see, in {}: {}\n", package.system.string(),
                  fmt::join(package.unseen, ", "));
     if (!package.verdict.passes()) throw ExitStatus{1};
   });

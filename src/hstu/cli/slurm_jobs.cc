@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
@@ -33,6 +34,25 @@ std::string shell_words(const ShellWords& words) {
   return text;
 }
 
+// For a line #SBATCH, where " and \ are sbatch's.
+std::string quoted_option(const std::string& word) {
+  std::string text = "\"";
+  for (const char c : word) text += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
+  return text + "\"";
+}
+
+void check_line(const char* name, const std::string& word) {
+  if (!is_one_line(word)) fail_usage("{} \"{}\": expected {}", name, word, kOneLine);
+}
+
+// What names the output of a job: % begins a name of SLURM's, a path with \ has none.
+std::string output_of(const Path& folder, const std::string& job) {
+  std::string path;
+  for (const char c : (folder / "logs" / (job + ".txt")).string())
+    path += c == '%' ? "%%" : std::string(1, c);
+  return quoted_option(path);
+}
+
 std::string trimmed_text(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
@@ -56,7 +76,41 @@ Output run_shell(const std::string& line) {
 
 // The command here or on the host of the words.
 Output run_there(const ShellWords& words, const std::string& host) {
-  return run_shell(host.empty() ? shell_words(words) : shell_words({"ssh", host, shell_words(words)}));
+  return run_shell(host.empty() ? shell_words(words) : shell_words({"ssh", "--", host, shell_words(words)}));
+}
+
+// The state of the tree that the suite is from. A tree that somebody else made may name programs
+// (core.fsmonitor, filters, drivers of diff) that git would run: the difference is made by a repository with
+// a configuration of its own, which reads the objects of the tree. `scratch`: for that repository.
+void write_tree_state(const Path& tree, const Path& scratch, const Path& folder) {
+  // Variables such as GIT_DIR would name another tree.
+  const std::string there =
+      "unset $(git rev-parse --local-env-vars) && " + shell_words({"cd", "--", tree.string()}) + " && ";
+  const auto answer = [&](const ShellWords& words) {
+    const Output output = run_shell(there + shell_words(words));
+    return output.status == 0 ? trimmed_text(output.text) : "";
+  };
+  const std::string commit = answer({"git", "rev-parse", "--verify", "HEAD"});
+  const std::string top = answer({"git", "rev-parse", "--show-toplevel"});
+  const std::string objects = answer({"git", "rev-parse", "--path-format=absolute", "--git-path", "objects"});
+  // core.worktree may name a folder that the tree is not in.
+  const std::string below = tree.lexically_relative(top).string();
+  const bool known = !commit.empty() && !objects.empty() && (below == "." || is_path_below(below));
+  write_file(folder / "commit.txt", fmt::format("hstu {}\n{}\n", version(), known ? commit : "no git tree"));
+  if (!known) return;
+  const auto ours = [&](const ShellWords& words) {
+    return shell_words({"env", "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects, "git",
+                        "--git-dir=" + (scratch / ".git").string(), "--work-tree=" + top}) +
+           " " + shell_words(words);
+  };
+  const Output difference =
+      run_shell(there + shell_words({"git", "init", "--quiet", "--", scratch.string()}) + " && " +
+                ours({"read-tree", commit}) + " && " +
+                ours({"diff", "--no-ext-diff", "--no-textconv", "--submodule=short",
+                      "--ignore-submodules=dirty", commit}));
+  std::filesystem::remove_all(scratch);
+  write_file(folder / "difference.patch",
+             difference.status == 0 ? difference.text : "git cannot tell: " + difference.text);
 }
 
 void copy_program(const Path& to) {
@@ -114,16 +168,22 @@ Path copy_for_jobs(const Path& folder, const Path& suite, const Path& config) {
   std::filesystem::create_directories(staged.path() / "configs");
   write_file(staged.path() / "configs" / config.filename(), read_config_file(config));
   write_file(staged.path() / suite.filename(), read_config_file(suite));
-  const std::string tree = std::filesystem::absolute(suite).parent_path().string();
-  const Output commit = run_shell(shell_words({"git", "-C", tree, "rev-parse", "HEAD"}));
-  write_file(staged.path() / "commit.txt",
-             fmt::format("hstu {}\n{}", version(), commit.status == 0 ? commit.text : "no git tree\n"));
-  if (commit.status == 0) {
-    const Output difference = run_shell(shell_words({"git", "-C", tree, "diff", "HEAD"}));
-    write_file(staged.path() / "difference.patch", difference.status == 0 ? difference.text : "");
-  }
+  write_tree_state(std::filesystem::canonical(std::filesystem::absolute(suite).parent_path()),
+                   staged.path() / "git", staged.path());
   staged.commit();
   return copied;
+}
+
+void check_words(const SlurmWords& words, const Path& output) {
+  check_line("--time", words.time);
+  check_line("--partition", words.partition);
+  check_line("--account", words.account);
+  check_line("--output", output.string());
+  if (output.string().find('\\') != std::string::npos)
+    fail_usage("--output \"{}\": SLURM takes \\ out of the name of a job's output: choose another folder",
+               output.string());
+  if (!words.host.empty() && !is_login(words.host))
+    fail_usage("--host \"{}\": expected a host, or USER@HOST", words.host);
 }
 
 std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Path& folder) {
@@ -133,10 +193,11 @@ std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Pat
       of_ranks ? words.nodes : 1, of_ranks ? words.gpus_per_node : 1);
   // One GPU for each rank: both numbers are the same value.
   if (of_ranks) text += fmt::format("#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n", words.gpus_per_node);
-  text += fmt::format("#SBATCH --time={}\n#SBATCH --output={}\n#SBATCH --open-mode=append\n", words.time,
-                      (folder / "logs" / (job.name + ".txt")).string());
-  if (!words.partition.empty()) text += fmt::format("#SBATCH --partition={}\n", words.partition);
-  if (!words.account.empty()) text += fmt::format("#SBATCH --account={}\n", words.account);
+  text += fmt::format("#SBATCH --time={}\n#SBATCH --output={}\n#SBATCH --open-mode=append\n",
+                      quoted_option(words.time), output_of(folder, job.name));
+  if (!words.partition.empty())
+    text += fmt::format("#SBATCH --partition={}\n", quoted_option(words.partition));
+  if (!words.account.empty()) text += fmt::format("#SBATCH --account={}\n", quoted_option(words.account));
   text += "set -e\n";
   const std::string program = program_of(folder);
   const auto line = [&](ShellWords command) {

@@ -21,6 +21,9 @@ struct SlurmWords {
   std::string host;  // submits there by ssh, where the folder has the same path; "": here
 };
 
+// UsageError for words that scripts and ssh would take as something else.
+void check_words(const SlurmWords& words, const Path& output);
+
 // The copy of the program, the configuration and the suite that jobs run, and the state of the tree that the
 // suite is from (commit.txt, difference.patch). Later edits of the originals change nothing. Keeps a copy
 // that is there. Returns the copied configuration.

@@ -4,6 +4,7 @@
 
 #include "hstu/base/child_processes.h"
 #include "hstu/base/error.h"
+#include "hstu/base/standard_output.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
@@ -87,11 +88,11 @@ void print_suite(const Suite& suite, const SuiteCommandWords& words) {
   const Path& output = words.output;
   if (!suite.data.generate.empty())
     for (const auto& command : data_commands(suite.data, output))
-      fmt::print("hstu {}\n", fmt::join(command, " "));
+      print_text("hstu {}\n", fmt::join(command, " "));
   for (const PlannedRun& run : plan_suite(suite, dataset_of(suite.data, output), words.only)) {
     std::vector<std::string> command = train_words(run, output / run.name, suite.base.profile, false);
     if (run.ranks > 1) command.insert(command.end(), {"--ranks", std::to_string(run.ranks)});
-    fmt::print("hstu {}\n", fmt::join(command, " "));
+    print_text("hstu {}\n", fmt::join(command, " "));
   }
 }
 
@@ -107,11 +108,11 @@ void report_suite(const Path& folder) {
     else
       write_file(folder / name, text);
   }
-  if (const std::string scale = scale_text(suite); !scale.empty()) fmt::print("{}\n", scale);
-  fmt::print("{}", table(suite_table(figures)));
+  if (const std::string scale = scale_text(suite); !scale.empty()) print_text("{}\n", scale);
+  print_text("{}", table(suite_table(figures)));
   if (const auto published = published_table(suite, figures); published.size() > 1)
-    fmt::print("\n{}", table(published));
-  fmt::print("{}\n", (folder / "report.html").string());
+    print_text("\n{}", table(published));
+  print_text("{}\n", (folder / "report.html").string());
 }
 
 // Each experiment that has not ended is a job; one before them makes the data.
@@ -169,6 +170,7 @@ int run_here(const Suite& suite, const SuiteCommandWords& words) {
 }
 
 int run_suite(SuiteCommandWords words) {
+  if (words.slurm) check_words(words.jobs, std::filesystem::absolute(words.output));
   if (words.slurm) words.suite.ranks = words.jobs.nodes * words.jobs.gpus_per_node;
   const auto gpus = static_cast<std::int64_t>(this_machine().nvidia.gpus.size());
   Suite suite = resolve_suite(find_config(words.file), words.suite, gpus);
