@@ -162,7 +162,7 @@ TEST_F(RankedProcesses, AStoppedRankIsNamedAndEndsAll) {
 
 TEST_F(RankedProcesses, ARankThatRunsOutOfMemoryEndsAll) {
   if (kSanitized) GTEST_SKIP() << "sanitizers need more addresses than this limit leaves";
-  const int port = listen_on(0, true).port;
+  const int port = listen_on("127.0.0.1", 0).port;
   const auto variables = [&](int rank) -> Words {
     return {fmt::format("RANK={}", rank), "WORLD_SIZE=2", "MASTER_ADDR=localhost",
             fmt::format("MASTER_PORT={}", port - 1)};
@@ -213,7 +213,7 @@ TEST_F(RankedProcesses, AHalfSetLauncherIsRefusedByTheNameOfTheMissingVariable) 
 }
 
 TEST_F(RankedProcesses, ASignalEndsARankThatWaitsForOthers) {
-  const int port = listen_on(0, true).port;
+  const int port = listen_on("127.0.0.1", 0).port;
   const pid_t first = start(train("run"), {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=localhost",
                                            fmt::format("MASTER_PORT={}", port - 1)});
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -264,7 +264,7 @@ TEST_F(RankedProcesses, AContextThatAPlanChoosesIsThatOfTheRunAndStays) {
 
 TEST_F(RankedProcesses, TorchrunsVariablesGiveTheBitsOfRanks) {
   ASSERT_EQ(run(with(train("ranks"), {"--ranks", "2"})), 0);
-  const int port = listen_on(0, true).port;
+  const int port = listen_on("127.0.0.1", 0).port;
   const auto variables = [&](int rank) -> Words {
     return {fmt::format("RANK={}", rank), "WORLD_SIZE=2", "MASTER_ADDR=localhost",
             fmt::format("MASTER_PORT={}", port - 1), "LOCAL_WORLD_SIZE=2"};

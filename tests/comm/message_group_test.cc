@@ -62,10 +62,15 @@ TEST(MessageGroup, ARankThatEndsIsNoticedAtOnce) {
 }
 
 TEST(TcpTransport, NamesTheRanksThatDoNotCome) {
-  Listener listener = listen_on(0, true);
+  Listener listener = listen_on("127.0.0.1", 0);
   const int port = listener.port;
   try {
-    tcp_transport({0, 3, "127.0.0.1", port, 1, std::move(listener.socket), 0.3});
+    tcp_transport({.rank = 0,
+                   .ranks = 3,
+                   .host = "127.0.0.1",
+                   .port = port,
+                   .listener = std::move(listener.socket),
+                   .seconds = 0.3});
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("for rank 1, 2, which did not come"));
@@ -74,7 +79,7 @@ TEST(TcpTransport, NamesTheRanksThatDoNotCome) {
 
 TEST(TcpTransport, NamesTheAddressThatCannotBeReached) {
   try {
-    tcp_transport({1, 2, "127.0.0.1", 1, 1, {}, 0.3});
+    tcp_transport({.rank = 1, .ranks = 2, .host = "127.0.0.1", .port = 1, .seconds = 0.3});
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("rank 1 cannot reach rank 0 at 127.0.0.1:1"));

@@ -97,7 +97,7 @@ void report_machine(bool json) {
 }
 
 void report_ranks(const RankWords& words, bool json) {
-  const JoinedRanks group = enter_group(words);
+  const JoinedRanks group = enter_group(words, "doctor");
   if (group.comm == nullptr)
     fail_usage("--ranks: no launcher has started several ranks: give their number, for example --ranks 2");
   as_rank(group, [&] { report_links(*group.comm, group.launcher, json); });

@@ -38,12 +38,12 @@ void add_rank_options(CLI::App& command, RankWords& words) {
   command.add_option("--join", words.join)->group("");
 }
 
-JoinedRanks enter_group(const RankWords& words) {
+JoinedRanks enter_group(const RankWords& words, const Path& beside) {
   if (words.join.empty() && words.ranks > 1) {
     const std::string program = std::filesystem::read_symlink("/proc/self/exe");
     throw ExitStatus{run_local_ranks(words.ranks, program, arguments_of_this_process())};
   }
-  JoinedRanks group = join_group(words.join);
+  JoinedRanks group = join_group(words.join, beside);
   notes_are_muted = group.comm != nullptr && group.comm->rank() > 0;
   if (group.comm == nullptr) return group;
   const int cores = this_machine().usable_cores;

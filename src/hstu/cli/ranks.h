@@ -20,8 +20,9 @@ struct RankWords {
 void add_rank_options(CLI::App& command, RankWords& words);
 
 // With --ranks N starts N processes with the arguments of this one, waits for them, and throws ExitStatus.
-// Otherwise joins the launcher's group, or none. In ranks other than 0 notes are muted from then on.
-JoinedRanks enter_group(const RankWords& words);
+// Otherwise joins the launcher's group, or none; `beside` as join_group() takes it. In ranks other than 0
+// notes are muted from then on.
+JoinedRanks enter_group(const RankWords& words, const Path& beside);
 
 // Runs `body`. A rank other than 0 reports its errors under its number; one that only follows another's end
 // is silent.

@@ -357,7 +357,8 @@ void add_train_command(CLI::App& app) {
       "  hstu train --resume latest --set training.epochs=3");
   command->callback([words] {
     if (!words->faults.empty()) watch_fault_points(parse_faults(words->faults));
-    const JoinedRanks group = enter_group(words->ranks);
+    const JoinedRanks group =
+        enter_group(words->ranks, words->output.empty() ? words->runs / words->resume : words->output);
     // Not before: a signal ends a rank that waits for others, which has nothing to save.
     const std::atomic<bool>& stop = watch_stop_signals();
     use_threads(threads_of_rank(words->threads, group));

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,7 @@ int number(const char* name, int bound) {
   return value;
 }
 
+constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kMostRanks = 1 << 20, kMostPorts = 1 << 16;
 
 JoinedRanks over_tcp(Meeting meeting, std::string launcher, int on_this_machine) {
@@ -38,13 +40,33 @@ JoinedRanks over_tcp(Meeting meeting, std::string launcher, int on_this_machine)
 }
 
 JoinedRanks join_local(const std::string& join) {
-  int rank = 0, ranks = 0, port = 0, listener = 0, joining = 0;
-  unsigned long long token = 0;
-  if (std::sscanf(join.c_str(), "%d/%d/%d/%d/%d/%llx", &rank, &ranks, &port, &listener, &joining, &token) !=
-      6)
+  int rank = 0, ranks = 0, port = 0, listener = 0, joining = 0, token = 0;
+  if (std::sscanf(join.c_str(), "%d/%d/%d/%d/%d/%d", &rank, &ranks, &port, &listener, &joining, &token) != 6)
     fail_usage("--join is given by hstu --ranks alone: leave it out");
-  const Socket until_joined(joining);
-  return over_tcp({rank, ranks, "127.0.0.1", port, token, Socket(listener)}, "hstu --ranks", ranks);
+  const Socket until_joined(joining), of_token(token);
+  const auto known = token_of_descriptor(token);
+  if (!known) fail_usage("--join is given by hstu --ranks alone: leave it out");
+  return over_tcp({.rank = rank,
+                   .ranks = ranks,
+                   .host = kLoopback,
+                   .port = port,
+                   .token = *known,
+                   .listener = Socket(listener)},
+                  "hstu --ranks", ranks);
+}
+
+// For launchers that give a process no secret: that of the environment, or of a file that all ranks see.
+JoinedRanks join_launched(Meeting meeting, const char* launcher, int on_this_machine, const Path& beside) {
+  if (on_this_machine == meeting.ranks) meeting.host = kLoopback;
+  if (const auto text = variable("HSTU_TOKEN"); text && !text->empty()) {
+    meeting.token = token_of_text(*text);
+  } else {
+    const Path near =
+        std::filesystem::absolute((beside.empty() ? "hstu" : beside) / ".").lexically_normal().parent_path();
+    meeting.token_file =
+        near.parent_path() / fmt::format(".{}.ranks_{}", near.filename().string(), meeting.port);
+  }
+  return over_tcp(std::move(meeting), launcher, on_this_machine);
 }
 
 // A launcher that sets one of these variables sets all: without the others, each rank would train alone.
@@ -69,12 +91,16 @@ void refuse_half_set() {
     refuse("SLURM_NTASKS", "SLURM_PROCID");
 }
 
-JoinedRanks join_torchrun() {
+JoinedRanks join_torchrun(const Path& beside) {
   const int ranks = number("WORLD_SIZE", kMostRanks), port = number("MASTER_PORT", kMostPorts - 1) + 1;
-  const int local = variable("LOCAL_WORLD_SIZE") ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
-  return over_tcp(
-      {number("RANK", ranks), ranks, *variable("MASTER_ADDR"), port, static_cast<std::uint64_t>(port), {}},
-      "torchrun", local);
+  const bool says_local = variable("LOCAL_WORLD_SIZE").has_value();
+  const int local = says_local ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
+  return join_launched({.rank = number("RANK", ranks),
+                        .ranks = ranks,
+                        .host = *variable("MASTER_ADDR"),
+                        .port = port,
+                        .elsewhere = says_local && local < ranks},
+                       "torchrun", local, beside);
 }
 
 // The first name of a list such as "node[07-09,12],other".
@@ -85,18 +111,18 @@ std::string first_host(const std::string& hosts) {
   return hosts.substr(0, bracket) + hosts.substr(bracket + 1, end - bracket - 1);
 }
 
-JoinedRanks join_slurm() {
+JoinedRanks join_slurm(const Path& beside) {
   const int ranks = number("SLURM_NTASKS", kMostRanks);
   const int job = number("SLURM_JOB_ID", std::numeric_limits<int>::max());
   const int port = 20000 + job % 20000;  // the same for all, and probably another one for other jobs
   const std::string per_node = variable("SLURM_STEP_TASKS_PER_NODE").value_or("1");
-  return over_tcp({number("SLURM_PROCID", ranks),
-                   ranks,
-                   first_host(variable("SLURM_STEP_NODELIST").value_or("localhost")),
-                   port,
-                   static_cast<std::uint64_t>(job),
-                   {}},
-                  "SLURM", std::max(1, std::atoi(per_node.c_str())));
+  const int local = std::max(1, std::atoi(per_node.c_str()));
+  return join_launched({.rank = number("SLURM_PROCID", ranks),
+                        .ranks = ranks,
+                        .host = first_host(variable("SLURM_STEP_NODELIST").value_or("localhost")),
+                        .port = port,
+                        .elsewhere = local < ranks},
+                       "SLURM", local, beside);
 }
 
 JoinedRanks join_mpi() {
@@ -108,16 +134,17 @@ JoinedRanks join_mpi() {
 }  // namespace
 
 std::string join_argument(const LocalRank& local) {
-  return fmt::format("--join={}/{}/{}/{}/{}/{:x}", local.rank, local.ranks, local.port, local.listener,
+  return fmt::format("--join={}/{}/{}/{}/{}/{}", local.rank, local.ranks, local.port, local.listener,
                      local.joining, local.token);
 }
 
-JoinedRanks join_group(const std::string& join) {
+JoinedRanks join_group(const std::string& join, const Path& beside) {
   if (!join.empty()) return join_local(join);
   if (variable("OMPI_COMM_WORLD_SIZE") || variable("PMI_SIZE")) return join_mpi();
   if (variable("RANK") && variable("WORLD_SIZE") && variable("MASTER_ADDR") && variable("MASTER_PORT"))
-    return join_torchrun();
-  if (variable("SLURM_PROCID") && variable("SLURM_STEP_ID") && variable("SLURM_NTASKS")) return join_slurm();
+    return join_torchrun(beside);
+  if (variable("SLURM_PROCID") && variable("SLURM_STEP_ID") && variable("SLURM_NTASKS"))
+    return join_slurm(beside);
   refuse_half_set();
   return {};
 }

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <random>
 #include <thread>
 
 #include <fcntl.h>
@@ -20,6 +19,7 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
+#include "hstu/comm/group_token.h"
 #include "hstu/comm/join.h"
 #include "hstu/comm/socket.h"
 
@@ -166,10 +166,9 @@ class Watch {
 int run_local_ranks(int ranks, const std::string& program, const std::vector<std::string>& arguments,
                     double grace_seconds) {
   Joining joining;
-  Listener listener = listen_on(0, true);
-  ::fcntl(listener.socket.descriptor(), F_SETFD, 0);  // rank 0 inherits it
-  std::random_device random;
-  const std::uint64_t token = (std::uint64_t{random()} << 32) | random();
+  Listener listener = listen_on("127.0.0.1", 0);
+  ::fcntl(listener.socket.descriptor(), F_SETFD, 0);     // rank 0 inherits it
+  const Socket token(token_descriptor(random_token()));  // the ranks inherit it
   std::signal(SIGINT, count_signal);
   std::signal(SIGTERM, count_signal);
   std::signal(SIGUSR1, note_signal);
@@ -178,7 +177,7 @@ int run_local_ranks(int ranks, const std::string& program, const std::vector<std
   for (int rank = 0; rank < ranks; ++rank) {
     std::vector<std::string> words = arguments;
     words.push_back(join_argument({rank, ranks, listener.port, rank == 0 ? listener.socket.descriptor() : -1,
-                                   joining.descriptor(), token}));
+                                   joining.descriptor(), token.descriptor()}));
     children.push_back({start(program, std::move(words)), 0});
     if (rank == 0) ::fcntl(listener.socket.descriptor(), F_SETFD, FD_CLOEXEC);
   }

@@ -12,7 +12,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,10 +33,7 @@ int milliseconds_until(Deadline deadline) {
 // False at the deadline.
 bool wait_for(const Socket& socket, short events, Deadline deadline) {
   pollfd waited{socket.descriptor(), events, 0};
-  int ready = 0;
-  do ready = ::poll(&waited, 1, milliseconds_until(deadline));
-  while (ready < 0 && errno == EINTR);
-  return ready == 1;
+  return wait_for_any(std::span(&waited, 1), deadline);
 }
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -61,6 +57,15 @@ std::string in_numbers(const sockaddr_storage& address, socklen_t size) {
   return name.data();
 }
 
+template <typename Call>
+std::string address_by(const Call& call, const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  check(call(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), &size) == 0,
+        "a connection between ranks has no address: {}", reason());
+  return in_numbers(address, size);
+}
+
 void set_blocking(const Socket& socket, bool blocking) {
   const int flags = ::fcntl(socket.descriptor(), F_GETFL);
   ::fcntl(socket.descriptor(), F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
@@ -72,20 +77,34 @@ void Socket::close() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
-Listener listen_on(int port, bool loopback) {
-  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY);
-  if (::bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.descriptor(), kWaitingConnections) != 0)
-    fail_usage("rank 0 cannot listen on port {}: {}: give the launcher another master port", port, reason());
-  socklen_t size = sizeof address;
-  ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), &size);
-  return {std::move(socket), ntohs(address.sin_port)};
+bool wait_for_any(std::span<pollfd> waited, Deadline deadline) {
+  int ready = 0;
+  do ready = ::poll(waited.data(), waited.size(), milliseconds_until(deadline));
+  while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+Listener listen_on(const std::string& host, int port) {
+  const Addresses addresses = addresses_of(host.empty() ? "0.0.0.0" : host, port);
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+      if (a->ai_family != family) continue;
+      Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (!socket.is_open()) continue;
+      const int yes = 1;
+      ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+      const bool bound = ::bind(socket.descriptor(), a->ai_addr, a->ai_addrlen) == 0;
+      if (!bound && errno == EADDRNOTAVAIL) continue;
+      if (!bound || ::listen(socket.descriptor(), kWaitingConnections) != 0)
+        fail_usage("rank 0 cannot listen on port {}: {}: give the launcher another master port", port,
+                   reason());
+      sockaddr_in6 address{};  // the port of both families is at the same byte
+      socklen_t size = sizeof address;
+      ::getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&address), &size);
+      return {std::move(socket), ntohs(address.sin6_port)};
+    }
+  }
+  return {};
 }
 
 Socket connect_to(const std::string& host, int port, Deadline deadline) {
@@ -107,26 +126,27 @@ Socket connect_to(const std::string& host, int port, Deadline deadline) {
   return {};
 }
 
-Socket accept_from(const Socket& listener, Deadline deadline, std::string* address) {
+Socket accept_from(const Socket& listener, std::string* address) {
   set_blocking(listener, false);
-  while (wait_for(listener, POLLIN, deadline)) {
-    sockaddr_storage from{};
-    socklen_t size = sizeof from;
-    Socket socket(::accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
-    if (!socket.is_open()) continue;
-    *address = in_numbers(from, size);
-    set_blocking(socket, false);
-    return socket;
-  }
-  return {};
+  sockaddr_storage from{};
+  socklen_t size = sizeof from;
+  Socket socket(::accept4(listener.descriptor(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC));
+  if (!socket.is_open()) return socket;
+  *address = in_numbers(from, size);
+  set_blocking(socket, false);
+  return socket;
 }
 
 std::string address_of_peer(const Socket& socket) {
-  sockaddr_storage peer{};
-  socklen_t size = sizeof peer;
-  check(::getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&peer), &size) == 0,
-        "a connection between ranks has no address: {}", reason());
-  return in_numbers(peer, size);
+  return address_by(::getpeername, socket);
+}
+
+std::string address_of_this_side(const Socket& socket) {
+  return address_by(::getsockname, socket);
+}
+
+bool is_loopback(std::string_view address) {
+  return address.starts_with("127.") || address == "::1";
 }
 
 bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline) {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include <poll.h>
 
 #include "hstu/base/clock.h"
 
@@ -34,18 +37,23 @@ struct Listener {
   Socket socket;
   int port = 0;
 };
-// Listens on `port` of every address of this machine, or of its loopback address alone; 0: any free port.
-// UsageError if the port is taken.
-Listener listen_on(int port, bool loopback);
+// Listens on `port` of the first address of `host` that this machine has, IPv4 before others; not open: it
+// has none. Port 0: any free one. Host "": all addresses. UsageError if the port is taken or the name has no
+// address.
+Listener listen_on(const std::string& host, int port);
 
 using Deadline = Clock::time_point;
 
 // Tries until the deadline; not open if nobody listened there. UsageError if the name has no address.
 Socket connect_to(const std::string& host, int port, Deadline deadline);
-// The next connection and the address it came from; not open at the deadline.
-Socket accept_from(const Socket& listener, Deadline deadline, std::string* address);
-// The address of the other side of a connection, in numbers.
+// The next connection and the address it came from; not open, with errno: there is none now.
+Socket accept_from(const Socket& listener, std::string* address);
+// False at the deadline, before one of them is ready.
+bool wait_for_any(std::span<pollfd> waited, Deadline deadline);
+// The addresses of both sides of a connection, in numbers.
 std::string address_of_peer(const Socket& socket);
+std::string address_of_this_side(const Socket& socket);
+bool is_loopback(std::string_view address);
 
 // False at the deadline, or when the other side has ended.
 bool send_all(const Socket& socket, const void* data, std::size_t bytes, Deadline deadline);

@@ -1,153 +1,23 @@
 #include "hstu/comm/tcp_transport.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <deque>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "hstu/base/random.h"
-
 namespace hstu {
 namespace {
 
-// What a rank sends first on a connection.
-struct Hello {
-  std::uint64_t token = 0;
-  std::int32_t rank = 0, ranks = 0;
-  std::int32_t port = 0;  // on which it listens
-};
-
-// Where a rank listens, as another one sees it.
-struct Address {
-  std::array<char, 64> host{};
-  std::int32_t port = 0;
-
-  void set(const std::string& name, int number) {
-    name.copy(host.data(), host.size() - 1);
-    port = number;
-  }
-};
-
-// Connects every rank to every other one: all to rank 0, which sends the addresses of all, then each rank to
-// the ranks before it.
-class Rendezvous {
- public:
-  explicit Rendezvous(Meeting meeting)
-      : meeting_(std::move(meeting)),
-        deadline_(Clock::now() +
-                  std::chrono::milliseconds(static_cast<std::int64_t>(1000 * meeting_.seconds))),
-        peers_(static_cast<std::size_t>(meeting_.ranks)),
-        addresses_(peers_.size()) {}
-
-  std::vector<Socket> connect() {
-    Listener mine = meeting_.listener.is_open() ? Listener{std::move(meeting_.listener), meeting_.port}
-                                                : listen_on(meeting_.rank == 0 ? meeting_.port : 0, false);
-    if (meeting_.rank == 0) {
-      accept_all(mine.socket, 1);
-      for (std::size_t r = 1; r < peers_.size(); ++r) send(r, addresses_.data(), bytes_of_addresses());
-    } else {
-      greet(0, meeting_.host, meeting_.port, mine.port);
-      if (!receive_all(peers_[0], addresses_.data(), bytes_of_addresses(), deadline_)) refused(0);
-      meet_others(mine, 1);
-    }
-    return connected();
-  }
-
-  // The same where all ranks listen already, at `addresses` (ranks).
-  std::vector<Socket> connect_at(std::vector<Address> addresses) {
-    addresses_ = std::move(addresses);
-    meet_others({std::move(meeting_.listener), meeting_.port}, 0);
-    return connected();
-  }
-
- private:
-  // Connects to the ranks from `first` to this one, and waits for those after it.
-  void meet_others(const Listener& mine, int first) {
-    for (int r = first; r < meeting_.rank; ++r) {
-      const Address& of = addresses_[static_cast<std::size_t>(r)];
-      greet(r, of.host.data(), of.port, mine.port);
-    }
-    accept_all(mine.socket, meeting_.rank + 1);
-  }
-
-  std::vector<Socket> connected() {
-    for (const Socket& peer : peers_)
-      if (peer.is_open()) set_immediate(peer);
-    return std::move(peers_);
-  }
-
-  std::size_t bytes_of_addresses() const { return addresses_.size() * sizeof(Address); }
-
-  void greet(int rank, const std::string& host, int port, int my_port) {
-    Socket& peer = peers_[static_cast<std::size_t>(rank)];
-    peer = connect_to(host, port, deadline_);
-    if (!peer.is_open())
-      fail_usage(
-          "rank {} cannot reach rank {} at {}:{} within {:.0f} s: is the host right, and has that rank "
-          "started?",
-          meeting_.rank, rank, host, port, meeting_.seconds);
-    const Hello hello{meeting_.token, meeting_.rank, meeting_.ranks, my_port};
-    send(static_cast<std::size_t>(rank), &hello, sizeof hello);
-  }
-
-  void send(std::size_t rank, const void* data, std::size_t bytes) {
-    if (!send_all(peers_[rank], data, bytes, deadline_)) refused(static_cast<int>(rank));
-  }
-
-  [[noreturn]] void refused(int rank) const {
-    throw EndedRank(fmt::format("rank {}: rank {} ended the connection before the group was complete",
-                                meeting_.rank, rank));
-  }
-
-  // Until the ranks from `first` on are connected. A stranger's connection is dropped.
-  void accept_all(const Socket& listener, int first) {
-    for (int left = meeting_.ranks - first; left > 0;) {
-      std::string address;
-      Socket socket = accept_from(listener, deadline_, &address);
-      if (!socket.is_open())
-        fail_usage(
-            "rank {} has waited {:.0f} s for rank {}, which did not come: have all {} ranks been started, "
-            "and "
-            "can they reach {}:{}?",
-            meeting_.rank, meeting_.seconds, fmt::join(missing(first), ", "), meeting_.ranks, meeting_.host,
-            meeting_.port);
-      Hello hello;
-      if (!receive_all(socket, &hello, sizeof hello, deadline_) || hello.token != meeting_.token) continue;
-      if (hello.ranks != meeting_.ranks || hello.rank < first || hello.rank >= meeting_.ranks)
-        fail_usage(
-            "a process at {} calls itself rank {} of {}, expected ranks {} to {} of {}: correct the launcher",
-            address, hello.rank, hello.ranks, first, meeting_.ranks - 1, meeting_.ranks);
-      Socket& peer = peers_[static_cast<std::size_t>(hello.rank)];
-      if (peer.is_open())
-        fail_usage("two processes call themselves rank {}: correct the launcher", hello.rank);
-      peer = std::move(socket);
-      addresses_[static_cast<std::size_t>(hello.rank)].set(address, hello.port);
-      --left;
-    }
-  }
-
-  std::vector<int> missing(int first) const {
-    std::vector<int> ranks;
-    for (int r = first; r < meeting_.ranks; ++r)
-      if (!peers_[static_cast<std::size_t>(r)].is_open()) ranks.push_back(r);
-    return ranks;
-  }
-
-  Meeting meeting_;
-  Deadline deadline_;
-  std::vector<Socket> peers_;       // (ranks); this rank's own is not open
-  std::vector<Address> addresses_;  // (ranks)
-};
-
 class TcpTransport final : public Transport {
  public:
-  TcpTransport(int rank, std::uint64_t token, std::vector<Socket> peers)
+  TcpTransport(int rank, const GroupToken& token, std::vector<Socket> peers)
       : rank_(rank), token_(token), peers_(peers.size()) {
     for (std::size_t r = 0; r < peers.size(); ++r) peers_[r].socket = std::move(peers[r]);
   }
@@ -194,13 +64,17 @@ class TcpTransport final : public Transport {
   // A group has connections of its own: the system keeps its messages apart, and holds a sender up when only
   // its receiver is late.
   std::int64_t offer() override {
-    listener_ = listen_on(0, false);
+    // On the address by which the others have found this rank; more than one: on all.
+    std::set<std::string> addresses;
+    for (const Peer& p : peers_)
+      if (p.socket.is_open()) addresses.insert(address_of_this_side(p.socket));
+    listener_ = listen_on(addresses.size() == 1 ? *addresses.begin() : "", 0);
     return listener_.port;
   }
   std::unique_ptr<Transport> part(std::span<const int> members,
                                   std::span<const std::int64_t> offers) override {
     Meeting meeting{.rank = 0, .ranks = static_cast<int>(members.size()), .host = "this machine"};
-    std::vector<Address> addresses(members.size());
+    std::vector<RankAddress> addresses(members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
       const auto r = static_cast<std::size_t>(members[i]);
       if (members[i] == rank_)
@@ -210,11 +84,9 @@ class TcpTransport final : public Transport {
     }
     meeting.port = listener_.port;
     meeting.listener = std::move(listener_.socket);
-    meeting.token = derive_key(token_, fmt::format("part {}: {}", ++parts_, fmt::join(members, ",")));
-    const int rank = meeting.rank;
-    const std::uint64_t token = meeting.token;
-    return std::make_unique<TcpTransport>(rank, token,
-                                          Rendezvous(std::move(meeting)).connect_at(std::move(addresses)));
+    meeting.token = derived_token(token_, fmt::format("part {}: {}", ++parts_, fmt::join(members, ",")));
+    std::vector<Socket> peers = connect_ranks_at(meeting, std::move(addresses));
+    return std::make_unique<TcpTransport>(meeting.rank, meeting.token, std::move(peers));
   }
 
  private:
@@ -259,7 +131,7 @@ class TcpTransport final : public Transport {
   }
 
   int rank_;
-  std::uint64_t token_;
+  GroupToken token_;
   std::vector<Peer> peers_;  // (ranks)
   std::uint64_t moved_ = 0;
   Listener listener_;  // between offer() and part()
@@ -269,9 +141,8 @@ class TcpTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> tcp_transport(Meeting meeting) {
-  const int rank = meeting.rank;
-  const std::uint64_t token = meeting.token;
-  return std::make_unique<TcpTransport>(rank, token, Rendezvous(std::move(meeting)).connect());
+  std::vector<Socket> peers = connect_ranks(meeting);
+  return std::make_unique<TcpTransport>(meeting.rank, meeting.token, std::move(peers));
 }
 
 }  // namespace hstu
