@@ -7,6 +7,7 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/file_lock.h"
+#include "hstu/base/foreign_text.h"
 #include "hstu/base/staged_file.h"
 #include "hstu/base/text.h"
 #include "hstu/kafka/kafka_library.h"
@@ -207,6 +208,8 @@ class TopicReader {
 }  // namespace
 
 TopicCounts read_topic(const TopicOptions& options, const std::function<void(const Path&)>& written) {
+  if (!is_file_name(options.topic))
+    fail_usage("--topic \"{}\": expected the name of a topic, which names files", options.topic);
   if (options.columns.empty()) fail_usage("--columns: name the columns of the files");
   std::filesystem::create_directories(options.output);
   return TopicReader(options, written).run();
