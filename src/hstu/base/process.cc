@@ -54,7 +54,9 @@ void prepare_process() {
 
 std::string words_of(const std::exception& error) {
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
-    return fmt::format("{}: {}", file->path1().string(), file->code().message());
+    const bool circle = file->code() == std::errc::too_many_symbolic_link_levels;
+    return fmt::format("{}: {}{}", file->path1().string(), file->code().message(),
+                       circle ? ": it leads to itself: remove the link, or make it again" : "");
   }
   if (dynamic_cast<const std::length_error*>(&error) != nullptr) {
     return "a list would be longer than any memory: make the sizes in the configuration smaller";

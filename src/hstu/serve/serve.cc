@@ -13,6 +13,7 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json.h"
+#include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/serve/binary_requests.h"
 #include "hstu/serve/json_requests.h"
@@ -33,7 +34,7 @@ HttpAnswer failure_answer(const std::exception_ptr& failure) {
   } catch (const std::bad_alloc&) {
     return {.status = 503, .body = json_error("out of memory")};
   } catch (const std::exception& e) {
-    return {.status = 500, .body = json_error(e.what())};
+    return {.status = 500, .body = json_error(words_of(e))};
   }
 }
 
@@ -188,7 +189,7 @@ void Server::open_newer(const Path& path) {
     print_note("model {} from {}, opened in {:.2f} s\n", version, path.string(), seconds_since(start));
   } catch (const std::exception& e) {
     metrics_.add_load(false);
-    print_note("{}: the model stays as it is: {}\n", path.string(), e.what());
+    print_note("{}: the model stays as it is: {}\n", path.string(), words_of(e));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
+#include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/checkpoint/checkpoint_folder.h"
 #include "hstu/objects/connections.h"
@@ -128,9 +129,9 @@ StoreFollower::StoreFollower(StoreReader& reader, double seconds)
             reader_.update();
             said.clear();
           } catch (const std::exception& error) {
-            if (!ends_ && said != error.what())
-              print_note("warning: {}; the model stays as it is\n", error.what());
-            said = error.what();
+            const std::string words = words_of(error);
+            if (!ends_ && said != words) print_note("warning: {}; the model stays as it is\n", words);
+            said = words;
           }
           looked = Clock::now();
         }
