@@ -124,14 +124,19 @@ TEST_F(RanksAndStrangers, ATokenInAFileIsNewForEachMeetingAndGoneAfterIt) {
   const Path file = temporary_folder() / "new" / ".run.ranks";
   std::filesystem::create_directory(file.parent_path());
   write_token(file, {3, 4});  // of a start that was killed
-  Meeting one = meeting(1);
-  one.token_file = file;
-  auto first = std::async(std::launch::async, [&] { return words_of_meeting(one); });
-  Meeting zero = meeting(0);
-  zero.token_file = file;
-  EXPECT_EQ(start_rank_0(std::move(zero)).get(), "");
-  EXPECT_EQ(first.get(), "");
-  EXPECT_NE(one.token, (GroupToken{3, 4}));
+  constexpr int kRanks = 6;
+  std::vector<Meeting> meetings;
+  std::vector<std::future<std::string>> words;
+  for (int r = 0; r < kRanks; ++r) {
+    meetings.push_back(meeting(r));
+    meetings.back().ranks = kRanks;
+    meetings.back().token_file = file;
+  }
+  for (int r = 1; r < kRanks; ++r)
+    words.push_back(std::async(std::launch::async, [&, r] { return words_of_meeting(meetings[r]); }));
+  words.push_back(start_rank_0(std::move(meetings[0])));
+  for (auto& of : words) EXPECT_EQ(of.get(), "");
+  EXPECT_NE(meetings[1].token, (GroupToken{3, 4}));
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 

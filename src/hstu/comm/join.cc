@@ -93,14 +93,10 @@ void refuse_half_set() {
 
 JoinedRanks join_torchrun(const Path& beside) {
   const int ranks = number("WORLD_SIZE", kMostRanks), port = number("MASTER_PORT", kMostPorts - 1) + 1;
-  const bool says_local = variable("LOCAL_WORLD_SIZE").has_value();
-  const int local = says_local ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
-  return join_launched({.rank = number("RANK", ranks),
-                        .ranks = ranks,
-                        .host = *variable("MASTER_ADDR"),
-                        .port = port,
-                        .elsewhere = says_local && local < ranks},
-                       "torchrun", local, beside);
+  const int local = variable("LOCAL_WORLD_SIZE") ? number("LOCAL_WORLD_SIZE", kMostRanks) : 1;
+  return join_launched(
+      {.rank = number("RANK", ranks), .ranks = ranks, .host = *variable("MASTER_ADDR"), .port = port},
+      "torchrun", local, beside);
 }
 
 // The first name of a list such as "node[07-09,12],other".
@@ -120,8 +116,7 @@ JoinedRanks join_slurm(const Path& beside) {
   return join_launched({.rank = number("SLURM_PROCID", ranks),
                         .ranks = ranks,
                         .host = first_host(variable("SLURM_STEP_NODELIST").value_or("localhost")),
-                        .port = port,
-                        .elsewhere = local < ranks},
+                        .port = port},
                        "SLURM", local, beside);
 }
 

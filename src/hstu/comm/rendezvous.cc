@@ -70,6 +70,7 @@ class Rendezvous {
       return connected();
     }
     greet(0, meeting_.host, meeting_.port);
+    meeting_.token_file.clear();  // which rank 0 removes
     if (!receive_all(peers_[0], addresses_.data(), bytes_of_addresses(), deadline_)) refused(0);
     return meet_others(1);
   }
@@ -98,12 +99,12 @@ class Rendezvous {
   // and an address may be one that a gateway translates.
   Listener listen_as_rank_0() const {
     const std::string& host = meeting_.host;
+    const bool means_loopback = host == "localhost" || is_loopback(host);
     {
       Listener listener = listen_on(host, meeting_.port);
-      const bool reached =
-          listener.socket.is_open() && (!is_loopback(address_of_this_side(listener.socket)) ||
-                                        (!meeting_.elsewhere && (host == "localhost" || is_loopback(host))));
-      if (reached) return listener;
+      if (listener.socket.is_open() &&
+          (means_loopback || !is_loopback(address_of_this_side(listener.socket))))
+        return listener;
     }
     print_note(
         "note: {} is no address of this machine that ranks of others reach: rank 0 listens on all of its "

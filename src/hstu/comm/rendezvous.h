@@ -25,9 +25,8 @@ struct Meeting {
   GroupToken token = {};  // equal on all ranks
   Path token_file =
       {};  // where rank 0 writes a new token, and the others read it; "": all have the one above
-  bool elsewhere = false;  // ranks are known to be on other machines, too
-  Socket listener = {};    // a socket that listens already; otherwise a rank opens one
-  double seconds = 60;     // by when all must have come
+  Socket listener = {};  // a socket that listens already; otherwise a rank opens one
+  double seconds = 60;   // by when all must have come
 };
 
 // Where a rank listens, as another one sees it.
