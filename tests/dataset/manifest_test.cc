@@ -114,6 +114,12 @@ TEST(Manifest, RefusesFieldsAtOddsWithEachOther) {
   EXPECT_THAT(error_after([](json& j) { j["label"] = "likes"; }), HasSubstr("did you mean \"like\""));
   EXPECT_THAT(error_after([](json& j) { j["actions"][1]["bit"] = 1; }), HasSubstr("share the bit 1"));
   EXPECT_THAT(error_after([](json& j) { j["actions"][1]["bit"] = 128; }), HasSubstr("found 128"));
+  EXPECT_THAT(error_after([](json& j) { j["actions"][1]["name"] = "a\nb"; }),
+              HasSubstr("without control characters"));
+  EXPECT_THAT(error_after([](json& j) { j["columns"]["../item.npy"] = j["columns"]["item.npy"]; }),
+              HasSubstr("is not the name of a file in this folder"));
+  EXPECT_THAT(error_after([](json& j) { j["columns"]["\x1b[2J"] = j["columns"]["item.npy"]; }),
+              HasSubstr("is not the name of a file in this folder"));
   EXPECT_THAT(error_after([](json& j) { j["counts"]["positives"] = 5; }), HasSubstr("positives <= rankable"));
   EXPECT_THAT(error_after([](json& j) { j["columns"]["item.npy"]["checksum"] = "x"; }), HasSubstr("altered"));
 }

@@ -108,8 +108,8 @@ def test_errors_say_what_to_do(place):
 
 def listing(*keys, etag="e", after=None):
     """A list of objects of five bytes, of which each exists."""
-    entries = "".join(f"<Contents><Key>{PREFIX.replace('&', '&amp;')}{key}</Key><ETag>{etag}</ETag><Size>5</Size></Contents>"
-                      for key in keys)
+    prefix = PREFIX.replace("&", "&amp;")
+    entries = "".join(f"<Contents><Key>{prefix}{key}</Key><ETag>{etag}</ETag><Size>5</Size></Contents>" for key in keys)
     more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{after}</NextContinuationToken>" if after else ""
     return f"<ListBucketResult>{more}{entries}</ListBucketResult>"
 

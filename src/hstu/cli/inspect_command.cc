@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "hstu/base/json_text.h"
+#include "hstu/base/standard_output.h"
 #include "hstu/base/text.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/verify.h"
@@ -142,7 +143,7 @@ void add_inspect_command(CLI::App& app) {
       return;
     }
     try {
-      fmt::print("{}", words->all ? every_value(json) : view(json, words->path));
+      print_text("{}", words->all ? every_value(json) : view(json, words->path));
     } catch (const nlohmann::json::exception& error) {  // values that no checksum covers
       fail("{}: a file was altered: {}", words->path.string(), json_problem(error));
     }

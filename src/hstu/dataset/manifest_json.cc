@@ -53,6 +53,7 @@ std::vector<ActionBit> read_actions(const Field& field) {
     check((taken & static_cast<unsigned>(bit)) == 0, "{}: two actions share the bit {}", element.place(),
           bit);
     taken |= static_cast<unsigned>(bit);
+    check(is_one_line(element["name"].text()), "{}: name: expected {}", element.place(), kOneLine);
     actions.push_back({.name = element["name"].text(), .bit = static_cast<std::uint8_t>(bit)});
   }
   return actions;
