@@ -136,7 +136,7 @@ std::string submit(const Path& script, const std::string& dependency, const Slur
   if (!dependency.empty()) command.push_back("--dependency=" + dependency);
   command.push_back(script.string());
   const Output output = run_there(command, words.host);
-  const std::string id = trimmed_text(split(output.text, ';').front());
+  std::string id = trimmed_text(split(output.text, ';').front());
   if (output.status != 0 || !parse_number<std::int64_t>(id))
     fail("{} failed with status {}: {}", shell_words(command), output.status, trimmed_text(output.text));
   return id;
@@ -158,7 +158,8 @@ void wait_for(const std::vector<std::string>& ids, const SlurmWords& words) {
 }  // namespace
 
 Path copy_for_jobs(const Path& folder, const Path& suite, const Path& config) {
-  const Path copy = folder / "copy", copied = copy / "configs" / config.filename();
+  const Path copy = folder / "copy";
+  Path copied = copy / "configs" / config.filename();
   if (std::filesystem::exists(copy)) {
     print_note("jobs run the copy of an earlier command: {}\n", copy.string());
     return copied;

@@ -206,12 +206,12 @@ class Rendezvous {
   }
 
   void accept_one(std::deque<Greeting>& greetings) const {
-    constexpr std::size_t kMostGreetings = 128;  // far more than come between a connection and its Hello
+    const std::size_t most = peers_.size() + 128;  // all ranks at once, and some strangers
     Greeting next;
     next.socket = accept_from(mine_.socket, &next.address);
     const bool no_descriptors = !next.socket.is_open() && (errno == EMFILE || errno == ENFILE);
     if (no_descriptors) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (!greetings.empty() && (no_descriptors || greetings.size() == kMostGreetings)) greetings.pop_front();
+    if (!greetings.empty() && (no_descriptors || greetings.size() == most)) greetings.pop_front();
     if (next.socket.is_open() && send_all(next.socket, &next.challenge, sizeof next.challenge, Clock::now()))
       greetings.push_back(std::move(next));
   }

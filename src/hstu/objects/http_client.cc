@@ -118,8 +118,7 @@ ClientAnswer send_request(const ClientRequest& request, const ClientSigner& sign
   constexpr long kSilentSeconds = 60, kConnectSeconds = 20;
   constexpr std::size_t kLongestUrl = 1 << 16;
   check(request.url.size() <= kLongestUrl,
-        "a request to the store would have an address of {} bytes: a text of the "
-        "store is too long: {}...",
+        "a request to the store would have an address of {} bytes: a text of the store is too long: {}...",
         request.url.size(), request.url.substr(0, 200));
   char reason[kCurlErrorSize] = "";
   Transfer transfer{handle.get(), request, request.first};

@@ -13,12 +13,12 @@ namespace hstu {
 
 void PagesSeen::add(const std::string& next, std::size_t entries, const std::string& list) {
   constexpr std::size_t kMostEntries = 10'000'000, kMostPages = 1'000'000;
-  check(seen_.insert(checksum(std::string_view(next))).second && entries <= kMostEntries &&
-            seen_.size() <= kMostPages,
-        "{}: the store's list does not end: it names a page twice, or has too many ({} pages, {} entries): "
-        "is the "
-        "endpoint that of an S3 store?",
-        list, with_separators(std::ssize(seen_)), with_separators(static_cast<std::int64_t>(entries)));
+  check(
+      seen_.insert(checksum(std::string_view(next))).second && entries <= kMostEntries &&
+          seen_.size() <= kMostPages,
+      "{}: the store's list does not end: it names a page twice, or has too many ({} pages, {} entries): is "
+      "the endpoint that of an S3 store?",
+      list, with_separators(std::ssize(seen_)), with_separators(static_cast<std::int64_t>(entries)));
 }
 
 ListingPage parse_listing(std::string_view xml) {
