@@ -1,12 +1,14 @@
 """The commands of hstu as calls, which stream what the program says and stop it on an interrupt.
 
 Options are those of the command line (`hstu help train`): `test_days=0` is `--test-days 0`, `row_stable=True` is
-`--row-stable`, and a list repeats its option.
+`--row-stable`, a list repeats its option, and a dictionary is one of KEY=VALUE, with values in TOML.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import numbers
 import os
 import signal
 import subprocess
@@ -84,17 +86,53 @@ def _follow(process: subprocess.Popen[bytes], progress: Progress, said: list[str
 def _written(options: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options.items():
         option = "--" + name.rstrip("_").replace("_", "-")
+        if isinstance(value, Mapping):
+            for key, each in value.items():
+                yield from (option, f"{key}={_word(each, f'{name}: {key}')}")
+            continue
+        value = _plain(value)
         for each in value if isinstance(value, (list, tuple)) else [value]:
             if each is True:
                 yield option
             elif each is not None and each is not False:
-                yield from (option, os.fspath(each) if isinstance(each, os.PathLike) else str(each))
+                yield from (option, _word(each, name))
 
 
-def _settings(values: Mapping[str, Any]) -> list[str]:
-    """The words of --set: numbers, truth values and lists as TOML, whose form of them is that of JSON."""
-    texts = (str, os.PathLike)
-    return [f"{key}={os.fspath(v) if isinstance(v, texts) else json.dumps(v)}" for key, v in values.items()]
+def _plain(value: Any) -> Any:
+    """Python's own numbers and lists in place of those of NumPy, pandas and PyTorch."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _word(value: Any, what: str) -> str:
+    """A text or a path as it is, anything else as TOML."""
+    return _text(value) if isinstance(value, (str, os.PathLike)) else _toml(value, what)
+
+
+def _text(value: Any) -> str:
+    return str.__str__(os.fsdecode(value))  # of an enumeration of texts, its value
+
+
+def _toml(value: Any, what: str) -> str:
+    """TypeError or ValueError, naming `what`, for what TOML does not have."""
+    value = _plain(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        if not math.isfinite(value):
+            raise ValueError(f"{what}: expected a finite number, found {value}")
+        return repr(float(value))
+    if isinstance(value, (str, os.PathLike)):
+        # As in JSON; TOML has no surrogates, and escapes one more character.
+        return json.dumps(_text(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(each, f"{what}[{i}]") for i, each in enumerate(value)) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(str(k), what)} = {_toml(v, f'{what}.{k}')}" for k, v in value.items()) + " }"
+    advice = ": leave it out to keep the value that there is" if value is None else ""
+    raise TypeError(f"{what}: expected a number, a text, a path, True or False, or a list or dictionary of them, found "
+                    f"{type(value).__name__}{advice}")  # fmt: skip
 
 
 def prepare(source: str, *, output: PathLike, progress: Progress = say, **options: Any) -> Dataset:
@@ -123,7 +161,7 @@ def train(
     folder = Path(output if output is not None else _path(resume))
     where = {"output": folder} if output is not None else {"resume": folder}
     written = call("train", *([] if config is None else [config]), progress=progress,
-                   **where, set=_settings(set or {}), **options)
+                   **where, set=set or {}, **options)
     for line in written.splitlines():
         if progress is not None:
             progress(line)

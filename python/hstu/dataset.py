@@ -15,6 +15,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; ValueError with its name for anything else."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is cut, or no JSON: {error}") from error
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"{path}: expected a JSON object, found a {type(value).__name__}")
+
+
 class Events(NamedTuple):
     """Events of one user, oldest first: arrays of n elements each."""
 
@@ -70,7 +81,7 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text())
+        self.manifest = read_json(self.path / "manifest.json")
         self._open: dict[str, Array] = {}
 
     def __repr__(self) -> str:
@@ -85,7 +96,7 @@ class Dataset:
 
     def __getitem__(self, column: str) -> Array:
         if column not in self._open:
-            if column + ".npy" not in self.manifest["columns"]:
+            if column + ".npy" not in self.manifest["columns"] or "/" in column:
                 raise KeyError(f"{self.path} has no column {column!r}; it has {', '.join(self.columns)}")
             self._open[column] = _open(self.path / (column + ".npy"))
         return self._open[column]
@@ -139,7 +150,7 @@ class Dataset:
             raise KeyError(f"{self.path}/anchors has {found}, and not {name!r}: name one of them")
         folder = self.path / "anchors" / name
         return Anchors(_open(folder / "training.npy"), _open(folder / "training_offsets.npy"),
-                       json.loads((folder / "manifest.json").read_text()))
+                       read_json(folder / "manifest.json"))
 
     def user(self, user: int) -> Events:
         """The events of a user in all segments, by time; those of one second in the order of the segments."""
@@ -159,6 +170,9 @@ class Dataset:
 
 def _open(path: Path) -> Array:
     try:
-        return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
-    except ValueError:  # nothing to map
-        return np.load(path)  # type: ignore[no-any-return]
+        try:
+            return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
+        except ValueError:  # nothing to map
+            return np.load(path)  # type: ignore[no-any-return]
+    except (EOFError, MemoryError, ValueError) as error:
+        raise ValueError(f"{path} is cut, or no .npy file: {error}") from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hstu.dataset import Dataset
+from hstu.dataset import Dataset, read_json
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,6 +20,18 @@ else:
 
 if TYPE_CHECKING:
     import pandas
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file; ValueError with its name for anything else."""
+    return parse_toml(path.read_bytes(), str(path))
+
+
+def parse_toml(text: bytes, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.decode())
+    except ValueError as error:
+        raise ValueError(f"{where} is no TOML: {error}") from error
 
 
 class Run:
@@ -38,7 +50,7 @@ class Run:
     @property
     def config(self) -> dict[str, Any]:
         """The resolved configuration: config["training"]["batch_size"]."""
-        return tomllib.loads((self.path / "config.toml").read_text())
+        return read_toml(self.path / "config.toml")
 
     @property
     def dataset(self) -> Dataset:
@@ -48,7 +60,7 @@ class Run:
     def summary(self) -> dict[str, Any] | None:
         """How the run ended, and its last evaluation; None before its first end."""
         file = self.path / "summary.json"
-        return dict(json.loads(file.read_text())) if file.exists() else None
+        return read_json(file) if file.exists() else None
 
     @property
     def checkpoints(self) -> dict[int, Path]:
@@ -65,8 +77,12 @@ class Run:
     def lines(self, event: str) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl of this event: "run", "train", "eval", "checkpoint", "resume", "end"."""
         with open(self.path / "metrics.jsonl", encoding="utf-8") as file:
-            complete = [json.loads(line) for line in file if line.endswith("\n")]
-        return [line for line in complete if line["event"] == event]
+            complete = [line for line in file if line.endswith("\n")]
+        try:
+            lines = [dict(json.loads(line)) for line in complete]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.path / 'metrics.jsonl'} has a line that is no JSON object: {error}") from error
+        return [line for line in lines if line.get("event") == event]
 
     def metrics(self, event: str = "eval") -> dict[str, NDArray[Any]]:
         """The lines of this event as a table: an array (lines) for each key, {"step": [..], "auc": [..]}.

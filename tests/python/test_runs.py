@@ -6,11 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hstu
+from hstu.commands import _toml
+from hstu.run import parse_toml
 
 
 def test_columns_are_the_files_of_the_dataset_and_copy_nothing(dataset):
@@ -76,6 +79,60 @@ def test_failures_are_exceptions_with_the_text_and_the_status(folder, settings, 
     assert failure.value.status == 1
     with pytest.raises(TypeError, match="output.*resume"):
         hstu.train("quickstart.toml", progress=None)
+
+
+def test_settings_are_values_of_python_and_numpy(folder, settings):
+    """Tables as TOML, numbers as numbers; a text is as it is typed behind --set."""
+    values = {
+        **settings, "training.max_steps": np.int64(1), "training.batch_size": np.array(8), "seed": "7",
+        "dense_optimizer.learning_rate": np.float32(0.25), "tables.item.frozen": np.bool_(False),
+        "sparse_optimizer": {"kind": "adam", "learning_rate": 1e-5, "epsilon": np.float64(0.5)},
+        "features.actions": np.array(["listen_plus", "like"]), "model": {"layers": np.int32(1)},
+        "tables.item.initial": {"kind": "constant", "value": True + 0.5}, "data.path": folder / 'a "b" \\ c',
+    }  # fmt: skip
+    (folder / 'a "b" \\ c').symlink_to(settings["data.path"])
+    config = hstu.train("quickstart.toml", output=folder / "set", set=values, progress=None).config
+    assert (config["training"]["max_steps"], config["training"]["batch_size"], config["seed"]) == (1, 8, 7)
+    assert config["dense_optimizer"]["learning_rate"] == 0.25 and config["tables"]["item"]["frozen"] is False
+    assert [config["sparse_optimizer"][key] for key in ("kind", "learning_rate", "epsilon")] == ["adam", 1e-5, 0.5]
+    assert config["features"]["actions"] == ["listen_plus", "like"] and config["model"]["layers"] == 1
+    assert config["tables"]["item"]["initial"]["value"] == 1.5
+    assert config["data"]["path"] == str(values["data.path"])
+
+
+def test_texts_inside_of_settings_keep_every_character():
+    text = "\"\\\n\t\x01\x7f\x85\u2028\U0001f600 = [{"
+    written = _toml({"a.b": [text, Path("c"), (), {}], "\x7f": False}, "set: x")
+    assert "\n" not in written
+    assert parse_toml(f"x = {written}".encode(), "x") == {"x": {"a.b": [text, "c", [], {}], "\x7f": False}}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "set: a.b: expected a number.*found NoneType: leave it out"),
+        (float("nan"), "set: a.b: expected a finite number, found nan"),
+        (np.float32("inf"), "set: a.b: expected a finite number, found inf"),
+        ([1, None], r"set: a.b\[1\]: .*found NoneType"),
+        ({"c": {"d": float("nan")}}, "set: a.b.c.d: expected a finite number"),
+        ({1, 2}, "set: a.b: .*found set"),
+        (b"text", "set: a.b: .*found bytes"),
+        (1j, "set: a.b: .*found complex"),
+        (np.datetime64("2026-01-01"), "set: a.b: .*found date"),
+    ],
+)
+def test_settings_without_a_form_in_toml_are_named(folder, value, text):
+    for call in (hstu.train, lambda *words, **options: hstu.call("train", *words, **options)):
+        with pytest.raises((TypeError, ValueError), match=text):
+            call("quickstart.toml", output=folder / "none", set={"training.max_steps": 1, "a.b": value}, progress=None)
+
+
+def test_options_are_values_of_python_and_numpy(run, dataset):
+    with pytest.raises(ValueError, match="threads: expected a finite number, found nan"):
+        hstu.eval(run, threads=float("nan"), progress=None)
+    with pytest.raises(TypeError, match="data: expected .*found Dataset"):
+        hstu.eval(run, data=dataset, progress=None)
+    assert "auc" in hstu.eval(run, threads=np.int64(1), row_stable=np.bool_(False), data=None, progress=None)
 
 
 def wait_for_steps(run):
