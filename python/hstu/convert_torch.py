@@ -1,16 +1,17 @@
-"""State dictionaries in files of PyTorch: torch.save, distributed checkpoints (DCP), shards of TorchRec's tables."""
+"""State dictionaries of PyTorch: in memory, in files, in shards of TorchRec's tables."""
 
 from __future__ import annotations
 
+import math
 import os
-import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hstu.convert_checkpoints import Pieces, read_distributed, read_saved
 from hstu.convert_layout import exact_float32
 
 Array = NDArray[Any]
@@ -26,8 +27,8 @@ def read_state(source: Source, trusted: bool = False) -> dict[str, Array]:
 
     source: a dictionary of tensors or arrays; a file of torch.save; a folder of torch.distributed.checkpoint; a folder
     of generative-recommenders' trainer, with sparse/ and non_sparse.ckpt; or a list with one of these for each rank,
-    whose shards are put together. trusted: the files may run code as they are read, which files with shards of tables
-    (ShardedTensor) need; never for files of strangers.
+    whose shards are put together. Files run no code: what is no tensor, shard, number, text, list or dictionary is
+    refused by its name. trusted: such objects are left out.
     """
     parts = [source] if isinstance(source, (Mapping, str, os.PathLike)) else list(source)
     states = [_plain(part if isinstance(part, Mapping) else _read_path(Path(part), trusted)) for part in parts]
@@ -43,11 +44,16 @@ def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
     for wrapper in WRAPPERS:
         if isinstance(state.get(wrapper), Mapping):
             state = state[wrapper]
-    result = {}
-    for name, value in state.items():
+    result: dict[str, Any] = {}
+    for full, value in state.items():
+        name = str(full)
         while any(name.startswith(prefix) for prefix in PREFIXES):
             name = name.split(".", 1)[1]
         if hasattr(value, "shape") or hasattr(value, "local_shards"):
+            if not name.isprintable():
+                raise ValueError(f"the name {name!r} of a tensor has control characters")
+            if name in result:
+                raise ValueError(f"two tensors are {name}, as prefixes are taken off: give one of them")
             result[name] = value
     return result
 
@@ -56,85 +62,17 @@ def _read_path(path: Path, trusted: bool) -> dict[str, Any]:
     if (path / "non_sparse.ckpt").exists():
         return {**_plain(_read_path(path / "non_sparse.ckpt", trusted)), **_plain(_read_path(path / "sparse", trusted))}
     if path.is_dir():
-        return _read_distributed(path)
-    import torch
-
-    try:
-        if not trusted:
-            return dict(torch.load(path, map_location="cpu", weights_only=True))
-        return dict(torch.load(path, map_location="cpu", weights_only=False, pickle_module=_ShardPickle))
-    except pickle.UnpicklingError as error:
-        raise ValueError(f"{path} has more than tensors, such as shards of tables: trusted=True reads them, if you "
-                         "know where the file is from, as it may run code") from error
-
-
-def _read_distributed(path: Path) -> dict[str, Any]:
-    """A checkpoint of torch.distributed.checkpoint, in one process and whatever number of ranks wrote it."""
-    if not (path / ".metadata").exists():
-        raise FileNotFoundError(f"{path}: expected a folder of torch.distributed.checkpoint, with a file .metadata")
-    from torch.distributed.checkpoint import filesystem
-    from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
-    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
-    from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
-
-    reader = filesystem.FileSystemReader(path)
-    names = [name for name, kept in reader.read_metadata().state_dict_metadata.items()
-             if isinstance(kept, TensorStorageMetadata)]  # fmt: skip
-    state: dict[str, Any] = {}
-    planner = _EmptyStateDictLoadPlanner(keys=set(names))  # type: ignore[no-untyped-call]
-    _load_state_dict(state, storage_reader=reader, planner=planner, no_dist=True)
-    return _flat(state)
-
-
-def _flat(state: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for name, value in state.items():
-        result.update(_flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value})
-    return result
-
-
-class _Shards:
-    """What a file has of a ShardedTensor: the shards of one rank. PyTorch's class needs a process group for it."""
-
-    class ProcessGroupState:
-        pass
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._local, self._metadata = state[0], state[1]
-
-    def local_shards(self) -> Any:
-        return self._local
-
-    def metadata(self) -> Any:
-        return self._metadata
-
-
-def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """torch._tensor._rebuild_from_type_v2, by which tensors of other classes are read."""
-    if kind is _Shards:
-        shards = _Shards()
-        shards.__setstate__(state)
-        return shards
-    import torch
-
-    return torch._tensor._rebuild_from_type_v2(function, kind, arguments, state)  # type: ignore[no-untyped-call]
-
-
-class _ShardPickle:
-    """For torch.load: the pickle module with _Shards for ShardedTensor."""
-
-    class Unpickler(pickle.Unpickler):
-        def find_class(self, module: str, name: str) -> Any:
-            replaced = {"ShardedTensor": _Shards, "_rebuild_from_type_v2": _rebuilt}
-            return replaced[name] if name in replaced else super().find_class(module, name)
-
-    load = staticmethod(pickle.load)
+        return read_distributed(path, trusted)
+    state = read_saved(path, trusted)
+    if isinstance(state, dict):
+        return state
+    raise ValueError(f"{path}: expected a dictionary of tensors, found another object")
 
 
 def _joined(name: str, values: Sequence[Any]) -> Array:
     """One tensor of what ranks have of it: shards, or the same values each."""
-    if any(hasattr(value, "local_shards") for value in values):
-        return _of_shards(name, values)
+    if any(isinstance(value, Pieces) or hasattr(value, "local_shards") for value in values):
+        return _whole(name, [value if isinstance(value, Pieces) else _shards_of(name, value) for value in values])
     if any(hasattr(value, "full_tensor") for value in values):
         raise ValueError(f"{name} is a DTensor: give its full_tensor(), or save it by torch.distributed.checkpoint")
     arrays = [_array(name, value) for value in values]
@@ -145,29 +83,37 @@ def _joined(name: str, values: Sequence[Any]) -> Array:
     return arrays[0]
 
 
-def _of_shards(name: str, values: Iterable[Any]) -> Array:
-    whole: Array | None = None
-    covered = 0
+def _shards_of(name: str, tensor: Any) -> Pieces:
+    """Of a ShardedTensor: what this process has."""
+    if not hasattr(tensor, "local_shards"):
+        raise ValueError(f"{name} is in shards in some files, and whole in others")
+    shards = [(tuple(shard.metadata.shard_offsets), shard.tensor) for shard in tensor.local_shards()]
+    return Pieces(tuple(tensor.metadata().size), shards)
+
+
+def _whole(name: str, ranks: Sequence[Any]) -> Array:
+    size, parts = ranks[0].shape, [part for rank in ranks for part in rank.parts]
     boxes: list[tuple[Any, Any]] = []
-    for value in values:
-        size = tuple(value.metadata().size)
-        whole = np.empty(size, np.float32) if whole is None else whole
-        for shard in value.local_shards():
-            begin, extent = tuple(shard.metadata.shard_offsets), tuple(shard.metadata.shard_sizes)
-            array = exact_float32(name, shard.tensor)
-            end = tuple(b + e for b, e in zip(begin, extent))
-            if array.shape != extent or any(e > s for e, s in zip(end, size)) or whole.shape != size:
-                raise ValueError(f"{name}: a shard of {array.shape} at {begin} does not fit a table of {size}")
-            for other, stop in boxes:
-                if all(b < s and o < e for b, e, o, s in zip(begin, end, other, stop)):
-                    raise ValueError(f"{name}: two shards have the rows at {begin}: give each rank's file once")
-            boxes.append((begin, end))
-            whole[tuple(slice(b, e) for b, e in zip(begin, end))] = array
-            covered += array.size
-    assert whole is not None
-    if covered != whole.size:
-        raise ValueError(f"{name}: the shards have {covered} of {whole.size} values: give the files of all ranks")
-    return whole
+    for begin, tensor in parts:
+        end = tuple(b + e for b, e in zip(begin, tensor.shape))
+        if len(end) != len(size) or len(begin) != len(size) or any(e > s for e, s in zip(end, size)):
+            raise ValueError(f"{name}: a shard of {tuple(tensor.shape)} at {begin} does not fit a table of {size}")
+        for other, stop in boxes:
+            if all(b < s and o < e for b, e, o, s in zip(begin, end, other, stop)):
+                raise ValueError(f"{name}: two shards have the rows at {begin}: give each rank's file once")
+        boxes.append((begin, end))
+    covered = sum(math.prod(tensor.shape) for _, tensor in parts)
+    if covered != math.prod(size) or any(rank.shape != size for rank in ranks):
+        raise ValueError(f"{name}: the shards have {covered} of {math.prod(size)} values: give the files of all ranks")
+    whole: Array | None = None
+    for (begin, tensor), (_, end) in zip(parts, boxes):
+        array = _array(name, tensor)
+        if whole is None:
+            whole = np.empty(size, array.dtype)  # after the checks: what the shards have bounds it
+        if array.dtype != whole.dtype:
+            raise ValueError(f"{name}: a shard of {whole.dtype} and one of {array.dtype}")
+        whole[tuple(slice(b, e) for b, e in zip(begin, end))] = array
+    return np.empty(size, np.float32) if whole is None else whole
 
 
 def _array(name: str, value: Any) -> Array:

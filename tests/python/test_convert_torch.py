@@ -9,6 +9,7 @@ import pytest
 
 try:
     import torch
+    import torch.distributed.checkpoint as dcp
 except ImportError:
     pytest.skip("no PyTorch in this environment", allow_module_level=True)
 from hstu import convert
@@ -19,6 +20,7 @@ TWO_RANKS = """
 import os, sys, torch
 import torch.distributed as dist, torch.distributed.checkpoint as dcp, torch.multiprocessing as mp
 from torch.distributed._shard.sharded_tensor import Shard, init_from_local_shards
+from torch.distributed.tensor import Shard as Shard1, distribute_tensor, init_device_mesh
 
 def main(rank, folder):
     dist.init_process_group("gloo", rank=rank, world_size=2, init_method=f"file://{folder}/meeting")
@@ -27,6 +29,9 @@ def main(rank, folder):
     torch.save({"model_state_dict": {"TABLE": table, "dense": torch.ones(2)}}, f"{folder}/model.{rank}.pth")
     torch.save({"dense": torch.ones(2) * rank}, f"{folder}/parallel.{rank}.pth")
     dcp.save({"sparse_dict": {"TABLE": table}}, checkpoint_id=f"{folder}/sparse")
+    sharded = distribute_tensor(torch.arange(20.).reshape(5, 4), init_device_mesh("cpu", (2,)), [Shard1(0)])
+    dcp.save({"t": sharded, "dense": torch.ones(2), "step": 3}, checkpoint_id=f"{folder}/dtensor")
+    torch.save({"t": sharded}, f"{folder}/dtensor.{rank}.pt")
     dist.destroy_process_group()
 
 if __name__ == "__main__":
@@ -45,17 +50,20 @@ def two_ranks(folder):
 
 def test_shards_of_all_ranks_are_one_table(two_ranks):
     files = [two_ranks / f"model.{rank}.pth" for rank in (0, 1)]
-    with pytest.raises(ValueError, match=r"model.0.pth has more than tensors.*trusted=True"):
-        convert.read_state(files)
-    state = convert.read_state(files, trusted=True)
+    state = convert.read_state(files)
     assert state.keys() == {TABLE, "dense"} and state["dense"].tolist() == [1, 1]
     assert state[TABLE].dtype == np.float32 and state[TABLE].ravel().tolist() == list(range(20))
     with pytest.raises(ValueError, match="12 of 20 values: give the files of all ranks"):
-        convert.read_state(files[0], trusted=True)
+        convert.read_state(files[0])
     with pytest.raises(ValueError, match="two shards have the rows at"):
-        convert.read_state([files[0], files[0]], trusted=True)
+        convert.read_state([files[0], files[0]])
     with pytest.raises(ValueError, match="dense differs between ranks"):
         convert.read_state([two_ranks / f"parallel.{rank}.pth" for rank in (0, 1)])
+    state = convert.read_state(two_ranks / "dtensor")
+    assert state.keys() == {"t", "dense"} and state["t"].ravel().tolist() == list(range(20))
+    for trusted in (False, True):
+        with pytest.raises(ValueError, match=r"dtensor.0.pt: .*DTensor"):
+            convert.read_state(two_ranks / "dtensor.0.pt", trusted)
 
 
 def test_a_folder_of_the_trainer_of_generative_recommenders(two_ranks, folder):
@@ -82,3 +90,25 @@ def test_types_of_16_bits_go_in_and_out(folder):
         convert.save_state(found, folder / dtype, dtype)
         again = torch.load(folder / dtype)
         assert again["a"].equal(state["_dmp_wrapped_module.a"]) and again["b"].equal(state["b"])
+
+
+def test_files_and_checkpoints_have_the_tensors_that_pytorch_wrote(folder):
+    layer = torch.nn.Linear(3, 2)
+    whole = torch.arange(24.0).reshape(4, 6)
+    kinds = [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
+             torch.uint8, torch.bool]  # fmt: skip
+    state = {"weight": layer.weight, "tied": layer.weight, "columns": whole[:, 1::2], "transposed": whole.t(),
+             "scalar": torch.tensor(3), "none": torch.empty(0, 5), "row": torch.arange(5).expand(1, -1),
+             **{str(kind): torch.arange(5).to(kind) for kind in kinds}}  # fmt: skip
+    torch.save({"state_dict": state, "optimizer": torch.optim.Adam(layer.parameters()).state_dict(), "seen": {1, "a"},
+                "size": torch.Size([2]), "device": torch.device("cpu")}, folder / "all.pt")
+    dcp.save({"state_dict": dict(state)}, checkpoint_id=folder / "all")
+    for source in (folder / "all.pt", folder / "all"):
+        found = convert.read_state(source)
+        assert found.keys() == state.keys()
+        for name, tensor in state.items():
+            assert found[name].shape == tuple(tensor.shape) and found[name].tolist() == tensor.tolist(), name
+    for kind in (torch.complex64, torch.float8_e4m3fn):
+        torch.save({"a": torch.ones(2).to(kind)}, folder / "other.pt")
+        with pytest.raises(ValueError, match=r"other\.pt: "):
+            convert.read_state(folder / "other.pt")
