@@ -6,7 +6,7 @@
     run = hstu.train("config.toml", output="run", set=start.settings, warm_start=start.path)
     state = convert.to_dlrmv4(run)                      # name -> array, for load_state_dict
 
-docs/convert.md has what maps where. PyTorch is needed where a file is PyTorch's, and nowhere else.
+docs/convert.md has what maps where. save_state() needs PyTorch, and nothing else does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hstu.convert_layout import Moved, count_layers, exact_float32, move
 from hstu.convert_torch import PathLike, Source, read_state, save_state
 from hstu.dataset import Names
 from hstu.run import Run
-from hstu.tensors import Rows, Weights, read, write_safetensors
+from hstu.tensors import Rows, Weights, plain_name, read, write_safetensors
 
 Array = NDArray[Any]
 Model = Union[Run, PathLike, Weights]  # a run, an export, the folder of a checkpoint, or what read() returns
@@ -80,11 +80,7 @@ def write_start(
             ids, rows = (kept.ids, kept.rows) if isinstance(kept, Rows) else kept
             rows_file, ids_file = Path(folder, f"rows{number}.npy"), Path(folder, f"ids{number}")
             np.save(rows_file, exact_float32(table, rows))
-            if np.asarray(ids).dtype.kind in "US":
-                ids_file.write_bytes("".join(f"{text}\n" for text in ids).encode())
-            else:
-                with open(ids_file, "wb") as opened:
-                    np.save(opened, np.asarray(ids, np.int64))
+            _write_ids(plain_name(table, "tables"), ids, ids_file)
             options["rows"].append(f"{table}={rows_file}")
             options["ids"].append(f"{table}={ids_file}")
         if dense:
@@ -93,6 +89,21 @@ def write_start(
             options["dense"] = file
         call("import", progress=None, output=output, **options)
     return Start(Path(output), rows={name: len(k.ids if isinstance(k, Rows) else k[0]) for name, k in tables.items()})
+
+
+def _write_ids(table: str, ids: Any, file: Path) -> None:
+    if len(ids) > 0 and all(isinstance(text, str) for text in ids):
+        for text in map(str, ids):
+            if not text or any(end in text for end in "\n\r\0"):
+                raise ValueError(f"table {table}: the text {text!r} is empty, or has a line end or a zero byte")
+        file.write_bytes("".join(f"{text}\n" for text in ids).encode())
+        return
+    array = np.asarray(ids)
+    numbers = array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 else None
+    if numbers is None or (numbers != array).any():
+        raise ValueError(f"table {table}: expected ids that are integers of 64 bits, or texts, found {array.dtype}")
+    with open(file, "wb") as opened:
+        np.save(opened, numbers)
 
 
 def _beside(output: PathLike) -> Path:
@@ -256,8 +267,8 @@ def from_word2vec(
     """Vectors of word2vec or GloVe as rows. texts: words are texts of the log; False: they are integer ids."""
     words, vectors = read_word2vec(file, binary)
     if texts:
-        return write_start(output, tables={table: (np.array(words, np.str_), vectors)})
-    wrong = [word for word in words if not re.fullmatch(r"\d{1,18}", word)]
+        return write_start(output, tables={table: (words, vectors)})
+    wrong = [word for word in words if not re.fullmatch("0|[1-9][0-9]{0,18}", word) or int(word) >= 1 << 63]
     if wrong:
         raise ValueError(f"{file}: the word {wrong[0]!r} is no id: with texts=True words are texts of the log")
     return write_start(output, tables={table: (np.array([int(word) for word in words], np.int64), vectors)})

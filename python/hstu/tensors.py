@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import struct
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,8 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from hstu.run import Run
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from hstu.dataset import read_json
+from hstu.run import Run, parse_toml, read_toml
 
 Array = NDArray[Any]
 PathLike = Union[str, "os.PathLike[str]"]
@@ -27,18 +24,34 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", 
 
 
 def read_safetensors(file: PathLike) -> dict[str, Array]:
-    """Every tensor by name, as memory maps; BF16 becomes float32, which has all its values."""
+    """Every tensor by name, as memory maps; BF16 becomes float32, which has all its values. Raises ValueError naming
+    the file and the tensor."""
+    size = os.path.getsize(file)
     with open(file, "rb") as opened:
-        (length,) = struct.unpack("<Q", opened.read(8))
-        header = json.loads(opened.read(length))
-    data = np.memmap(file, np.uint8, "r", 8 + length) if os.path.getsize(file) > 8 + length else np.empty(0, np.uint8)
-    tensors = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            values = data[begin:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
-            tensors[name] = from_bf16(values) if entry["dtype"] == "BF16" else values
-    return tensors
+        begin = 8 + int.from_bytes(opened.read(8), "little")
+        if begin > size:
+            raise ValueError(f"{file} is cut, or no safetensors file: {size} bytes, its header alone {begin}")
+        text = opened.read(begin - 8)
+    data = np.memmap(file, np.uint8, "r", begin) if size > begin else np.empty(0, np.uint8)
+    try:
+        header = {name: entry for name, entry in json.loads(text).items() if name != "__metadata__"}
+    except (AttributeError, RecursionError, ValueError) as error:
+        raise ValueError(f"{file} is no safetensors file: its header is no JSON object: {error}") from error
+    return {name: _tensor(f"{file}: {name}", entry, data) for name, entry in header.items()}
+
+
+def _tensor(what: str, entry: Any, data: Array) -> Array:
+    try:
+        kind, shape, (begin, end) = _TYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        whole = all(type(n) is int and n >= 0 for n in (*shape, begin, end))
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{what}: expected a dtype of {', '.join(_TYPES)}, a shape and data_offsets, found "
+                         f"{str(entry)[:200]}") from None  # fmt: skip
+    if not whole or len(shape) > 32 or end > data.size or end - begin != math.prod(shape) * np.dtype(kind).itemsize:
+        raise ValueError(f"{what}: expected the shape {shape} in bytes {begin} to {end} of {data.size}: the file is "
+                         "cut or was altered")  # fmt: skip
+    values = data[begin:end].view(kind).reshape(shape)
+    return from_bf16(values) if entry["dtype"] == "BF16" else values
 
 
 def write_safetensors(file: PathLike, tensors: Mapping[str, Array]) -> None:
@@ -53,6 +66,13 @@ def write_safetensors(file: PathLike, tensors: Mapping[str, Array]) -> None:
         opened.write(struct.pack("<Q", len(text)) + text)
         for array in tensors.values():
             opened.write(np.ascontiguousarray(array, "<f4").data)
+
+
+def plain_name(table: str, where: str) -> str:
+    """The name of a table, of which files are named; ValueError if it would name others."""
+    if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", table):
+        raise ValueError(f"{where}: the table {table!r}: expected a name of letters, digits, '_', '-' and '.'")
+    return table
 
 
 def from_bf16(bits: Array) -> Array:
@@ -109,25 +129,34 @@ def read(model: Run | PathLike, checkpoint: str = "") -> Weights:
             raise ValueError(f"{path} has no checkpoint yet")
         folder = path / "checkpoints/best" if checkpoint == "best" else checkpoints[int(checkpoint or max(checkpoints))]
     elif (path / "model.toml").exists():
-        config = tomllib.loads((path / "model.toml").read_text())
+        config = read_toml(path / "model.toml")
         folder = path / "weights"
     if not (folder / "manifest.json").exists():
         raise FileNotFoundError(f"{folder}: expected a run, an export or a checkpoint, with a manifest.json")
-    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest = read_json(folder / "manifest.json")
     if "base" in manifest:
         raise ValueError(f"{folder} has only what changed since another checkpoint: name what hstu.export writes, or "
                          "a checkpoint that is whole")  # fmt: skip
-    if config is None:
-        config = tomllib.loads(manifest["state"].get("config", ""))
+    try:
+        if config is None:
+            config = parse_toml(manifest["state"].get("config", "").encode(), f"{folder}/manifest.json: config")
+        descriptions = {plain_name(table["name"], str(folder)): table for table in manifest["tables"]}
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{folder}/manifest.json is no manifest of a checkpoint: {error}") from error
     dense = folder / "dense.safetensors"
-    descriptions = {table["name"]: table for table in manifest["tables"]}
-    tables = {name: read_safetensors(folder / f"tables/{name}.safetensors") for name in descriptions}
     return Weights(
         dense=read_safetensors(dense) if dense.exists() else {},
-        tables={name: Rows(table["ids"], table["rows"]) for name, table in tables.items()},
+        tables={name: _rows(folder / f"tables/{name}.safetensors") for name in descriptions},
         config=config,
         descriptions=descriptions,
     )
+
+
+def _rows(file: Path) -> Rows:
+    table = read_safetensors(file)
+    if not {"ids", "rows"} <= table.keys() or table["ids"].shape != table["rows"].shape[:1] or table["rows"].ndim != 2:
+        raise ValueError(f"{file}: expected ids (n) and rows (n, D)")
+    return Rows(table["ids"], table["rows"])
 
 
 def _initial_rows(table: str, description: Mapping[str, Any], initial: Mapping[str, Any], ids: Array) -> Array:

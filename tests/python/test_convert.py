@@ -274,34 +274,3 @@ def test_dynamic_tables_go_in_and_out(folder):
         convert.from_dynamicemb(dump, folder / "none")
     with pytest.raises(FileNotFoundError, match="TABLE_emb_keys"):
         convert.from_dynamicemb(folder / "dynamic", folder / "none")
-
-
-@pytest.mark.parametrize("binary", [False, True])
-def test_word_vectors_go_in_and_out(folder, binary):
-    words, vectors = ["17", "3", "20000000000"], models.values(3, 5) * np.float32(1e-3)
-    file = folder / f"words.{binary}"
-    convert.write_word2vec(file, words, vectors, binary)
-    found = convert.read_word2vec(file)
-    assert found[0] == words and found[1].tobytes() == vectors.tobytes()
-    start = convert.from_word2vec(file, folder / f"word-rows.{binary}", texts=False)
-    again = folder / f"again.{binary}"
-    convert.to_word2vec(start.path, again, binary=binary)
-    order = [1, 0, 2]
-    found = convert.read_word2vec(again)
-    assert found[0] == ["3", "17", "20000000000"] and found[1].tobytes() == vectors[order].tobytes()
-    convert.from_word2vec(file, folder / f"text-rows.{binary}")
-    texts = dict(zip(convert.read(folder / f"text-rows.{binary}").tables["item"].ids.tolist(), "abc"))
-    convert.to_word2vec(folder / f"text-rows.{binary}", again, texts=texts, binary=binary)
-    assert convert.read_word2vec(again)[0] == ["a", "b", "c"]
-    data = file.read_bytes()
-    file.write_bytes(data[:-9] if binary else data.rsplit(b" ", 1)[0])
-    with pytest.raises(ValueError, match="word 3 of 3" if binary else "line 4: expected a word and 5 numbers"):
-        convert.read_word2vec(file)
-
-
-def test_word_vectors_without_a_first_line(folder):
-    (folder / "glove").write_text("shoe 1 2\nnew york 0.5 -1e-3\n")
-    words, vectors = convert.read_word2vec(folder / "glove")
-    assert words == ["shoe", "new york"] and vectors.tolist() == [[1, 2], [0.5, float(np.float32(-1e-3))]]
-    with pytest.raises(ValueError, match="'shoe' is no id"):
-        convert.from_word2vec(folder / "glove", folder / "none", texts=False)
