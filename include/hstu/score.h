@@ -2,7 +2,9 @@
  * requests from memory. The answers are those of `hstu predict`, to the last bit on the same device.
  *
  * All functions may be called from several threads at once. A scorer has a thread of its own that computes;
- * requests that arrive while it computes are answered together by the next pass. docs/serving.md */
+ * requests that arrive while it computes are answered together by the next pass. A process that was forked
+ * has no such thread: with a scorer that its parent opened, functions that answer fail, and hstu_score_close
+ * does nothing. docs/serving.md */
 #pragma once
 
 #include <stddef.h>

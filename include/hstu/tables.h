@@ -4,7 +4,8 @@
  * and settings.
  *
  * All functions may be called from several threads at once; those of one table wait for each other. Functions
- * that return int32_t return 0, or 1 with the text in hstu_table_error(). */
+ * that return int32_t return 0, or 1 with the text in hstu_table_error(). In a process that was forked, they
+ * fail for a table that its parent opened, and hstu_table_close does nothing. */
 #pragma once
 
 #include <stddef.h>
@@ -66,7 +67,7 @@ HSTU_TABLES_API int32_t hstu_table_lookup(hstu_table* table, const int64_t* ids,
 HSTU_TABLES_API int32_t hstu_table_update(hstu_table* table, const int64_t* ids, int64_t n,
                                           const float* gradients, double learning_rate, int64_t time);
 
-HSTU_TABLES_API int64_t hstu_table_rows(hstu_table* table); /* that exist */
+HSTU_TABLES_API int64_t hstu_table_rows(hstu_table* table); /* that exist; -1: a failure */
 HSTU_TABLES_API int64_t
 hstu_table_state_width(hstu_table* table); /* floats of an optimizer's state of a row */
 /* Every row: ids (n), ascending, values (n, D) and, unless it is NULL, state (n, state width), in arrays for

@@ -1,8 +1,9 @@
-"""Whole numbers for C: of one that does not fit, ctypes would take the low bits."""
+"""Numbers for C: of an integer that does not fit, ctypes would take the low bits, and its errors name no argument."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 import operator
 from typing import Any
 
@@ -22,3 +23,14 @@ def integer(value: Any, kind: Any, name: str) -> int:
 def int64(value: Any, name: str) -> int:
     """The value as an int of 64 bits."""
     return integer(value, ctypes.c_int64, name)
+
+
+def finite(value: Any, name: str) -> float:
+    """The value as a float; ValueError for another type, NaN and infinity."""
+    try:
+        number = float(value) if not isinstance(value, (str, bytes)) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: expected a finite number, found {value!r}")
+    return number

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hstu.commands import Error
 from hstu.dataset import Events
 from hstu.integers import int64, integer
+from hstu.process import OfOneProcess
 from hstu.run import Run
 from hstu.tree import load_library
 
@@ -90,7 +91,7 @@ def _seen(exclude_seen: bool | int) -> int:
 
 
 @final
-class Scorer:
+class Scorer(OfOneProcess):
     """An open model. Threads may share it: what they ask at the same time is answered by one pass.
 
     model: the folder of an export, or of a run (its newest checkpoint, or `checkpoint`: a step or "best"). data: a
@@ -113,6 +114,7 @@ class Scorer:
         most_requests: int = 256,
         threads: int = 0,
     ) -> None:
+        super().__init__()
         self._c, self._scorer, self._calls, self._ended = _library(), c_void_p(), 0, threading.Condition()
         options = _Options()
         self._c.hstu_score_options_init(byref(options))
@@ -169,7 +171,9 @@ class Scorer:
         return vectors, found != 0
 
     def close(self) -> None:
-        """Waits for the calls of other threads; later calls raise ValueError."""
+        """Waits for the calls of other threads; later calls raise ValueError. In a forked process it does nothing."""
+        if not self._is_ours():
+            return
         with self._ended:
             scorer, self._scorer = self._scorer, c_void_p()
             self._ended.wait_for(lambda: self._calls == 0)
@@ -188,6 +192,7 @@ class Scorer:
     @contextmanager
     def _call(self, requests: Requests) -> Iterator[tuple[c_void_p, Any, int]]:
         """The open scorer, the requests in C's form and their number. What they point to stays until the end."""
+        self._check_process()
         listed = [requests] if isinstance(requests, Request) else list(requests)
         keep: list[Any] = []
         form = (_Request * len(listed))(*(self._form(request, keep) for request in listed))

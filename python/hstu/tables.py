@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hstu.integers import int64, integer
+from hstu.integers import finite, int64, integer
+from hstu.process import OfOneProcess
 from hstu.tree import load_library
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ def library() -> ctypes.CDLL:
     return _library
 
 
-class Table:
+class Table(OfOneProcess):
     """A table of rows for the ids 0 to rows - 1, with `dim` values each. Others read zeros and take no gradient.
 
     options: those of hstu_table_options in include/hstu/tables.h, with its defaults: name, seed, optimizer, epsilon,
@@ -83,21 +86,37 @@ class Table:
     """
 
     def __init__(self, rows: int, dim: int, **options: Any) -> None:
+        super().__init__()
         self._c = library()
-        settings = Options()
-        self._c.hstu_table_options_init(ctypes.byref(settings))
+        self._settings = Options()
+        self._c.hstu_table_options_init(ctypes.byref(self._settings))
         known = dict(Options._fields_[1:])
         for name, value in {**options, "rows": rows, "dim": dim}.items():
             if name not in known:
                 raise TypeError(f"Table: unknown option {name!r}; there are {', '.join(known)}")
             if known[name] in (ctypes.c_int64, ctypes.c_uint64):
-                setattr(settings, name, integer(value, known[name], name))
+                setattr(self._settings, name, integer(value, known[name], name))
+            elif known[name] is ctypes.c_double:
+                setattr(self._settings, name, finite(value, name))
+            elif isinstance(value, str):
+                setattr(self._settings, name, value.encode())
             else:
-                setattr(settings, name, value.encode() if isinstance(value, str) else value)
-        self.rows, self.dim = rows, dim
-        self._table = self._c.hstu_table_open(ctypes.byref(settings))
-        if not self._table:
+                raise ValueError(f"{name}: expected a text, found {value!r}")
+        self.rows, self.dim = self._settings.rows, self._settings.dim
+        self._table = self._new()
+
+    def _new(self) -> Any:
+        table = self._c.hstu_table_open(ctypes.byref(self._settings))
+        if not table:
             raise ValueError(self._error())
+        return table
+
+    def __repr__(self) -> str:
+        return f"<hstu.Table {self._settings.name.decode()}: {self._described()}>"
+
+    def _described(self) -> str:
+        rows = len(self) if self._table and self._is_ours() else "closed"
+        return f"rows={self.rows}, dim={self.dim}, optimizer={self._settings.optimizer.decode()!r}, len={rows}"
 
     def lookup(self, ids: Any) -> Array:
         """The rows of ids of any shape, which may repeat, or their initial values: (*shape, dim) float32."""
@@ -114,7 +133,8 @@ class Table:
             raise ValueError(f"gradients: expected {(*ids.shape, self.dim)} of ids {ids.shape}, found "
                              f"{gradients.shape}")  # fmt: skip
         self._check(self._c.hstu_table_update(self._open(), _place(ids), ids.size, _place(gradients),
-                                              learning_rate, int64(time, "time")))  # fmt: skip
+                                              finite(learning_rate, "learning_rate"),
+                                              int64(time, "time")))  # fmt: skip
 
     def __len__(self) -> int:
         """Rows that exist."""
@@ -141,6 +161,33 @@ class Table:
         """Takes what save() of a table with the same options wrote, into an empty table; it continues to the bit."""
         self._check(self._c.hstu_table_load(self._open(), os.fsencode(folder)))
 
+    def to_bytes(self) -> bytes:
+        """Everything as save() writes it, for from_bytes(); it is in a temporary folder for a while."""
+        with tempfile.TemporaryDirectory(prefix="hstu-table") as folder:
+            self.save(Path(folder, "table"))
+            manifest, rows = (Path(folder, "table", name).read_bytes() for name in self._files())
+        return len(manifest).to_bytes(8, "little") + manifest + rows
+
+    def from_bytes(self, data: bytes) -> None:
+        """Replaces everything by what to_bytes() of a table with the same options gave; ValueError if the bytes do not
+        fit, and then the table stays as it is. No other thread may be using it."""
+        old, end = self._open(), 8 + int.from_bytes(data[:8], "little")
+        with tempfile.TemporaryDirectory(prefix="hstu-table") as folder:
+            for name, part in zip(self._files(), (data[8:end], data[end:])):
+                Path(folder, name).parent.mkdir(exist_ok=True)
+                Path(folder, name).write_bytes(part)
+            self._table = self._new()
+            try:
+                self.load(folder)
+            except BaseException:
+                old, self._table = self._open(), old
+                raise
+            finally:
+                self._c.hstu_table_close(old)
+
+    def _files(self) -> list[str]:
+        return ["manifest.json", f"tables/{self._settings.name.decode()}.safetensors"]
+
     def module(self) -> TableModule:
         """A layer of PyTorch that looks up this table, and collects gradients for its step()."""
         from hstu.tables_torch import TableModule
@@ -148,9 +195,9 @@ class Table:
         return TableModule(self)
 
     def close(self) -> None:
-        """Frees the rows. No other thread may be using the table."""
+        """Frees the rows. No other thread may be using the table. In a forked process it does nothing."""
         table, self._table = getattr(self, "_table", None), None
-        if table:
+        if table and self._is_ours():
             self._c.hstu_table_close(table)
 
     def __enter__(self) -> Table:  # noqa: PYI034
@@ -162,6 +209,7 @@ class Table:
     __del__ = close
 
     def _open(self) -> int:
+        self._check_process()
         if not self._table:
             raise ValueError("the table is closed")
         return int(self._table)

@@ -26,7 +26,10 @@ _modules: weakref.WeakValueDictionary[int, TableModule] = weakref.WeakValueDicti
 
 class TableModule(torch.nn.Module):
     """values (*shape, dim) float32 = layer(ids) of int64 ids of any shape. backward() collects the gradients of all
-    lookups; step() applies them as one update. zero_grad() leaves them: discard() drops them."""
+    lookups; step() applies them as one update. zero_grad() leaves them: discard() drops them.
+
+    state_dict() has all that the table has as one tensor of bytes, and load_state_dict() takes it in place of what the
+    table has then."""
 
     _next = 0
 
@@ -39,6 +42,17 @@ class TableModule(torch.nn.Module):
         self.collected: list[tuple[Tensor, Tensor]] = []
         # Ids have no gradient: this is what the gradient of a lookup is asked for.
         self.anchor = torch.nn.Parameter(torch.zeros(()))
+
+    def extra_repr(self) -> str:
+        return self.table._described()
+
+    def get_extra_state(self) -> Tensor:
+        return torch.frombuffer(bytearray(self.table.to_bytes()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Any) -> None:
+        if not isinstance(state, Tensor) or state.dtype != torch.uint8:
+            raise ValueError(f"expected the rows of {self.table!r} as a tensor of bytes, found {type(state).__name__}")
+        self.table.from_bytes(state.cpu().numpy().tobytes())
 
     def forward(self, ids: Tensor) -> Tensor:
         return torch.ops.hstu.table_lookup(ids, self.anchor, self.number, self.table.dim)  # type: ignore[no-any-return]

@@ -1,10 +1,13 @@
 """hstu.Scorer, against `hstu predict`."""
 
+import copy
 import csv
+import pickle
 import threading
 
 import numpy as np
 import pytest
+from forks import in_a_fork
 
 import hstu
 
@@ -136,6 +139,31 @@ def test_options_that_do_not_fit_are_refused(exported):
 def test_memory_behind_no_cache_is_refused(exported):
     with pytest.raises(hstu.Error, match="4096 bytes of host memory are behind no cache"):
         hstu.Scorer(exported, cache_behind=4096)
+
+
+def test_a_process_that_was_forked_opens_its_own_scorer(exported, cases):
+    """A child has not the thread that computes, for which it would wait for ever."""
+    request, expected = cases[0]
+    scorer = hstu.Scorer(exported)
+    assert scorer.score(request)[:, 0].tobytes() == expected.tobytes()
+
+    def child():
+        for call in (lambda: scorer.score(request), lambda: scorer.top(request, 1), lambda: scorer.vectors([request])):
+            with pytest.raises(RuntimeError, match=r"opened this Scorer, and process \d+ was forked from it"):
+                call()
+        scorer.close()
+        with hstu.Scorer(exported) as own:
+            assert own.score(request)[:, 0].tobytes() == expected.tobytes()
+
+    assert in_a_fork(child) == 0
+    assert scorer.score(request)[:, 0].tobytes() == expected.tobytes()
+    scorer.close()
+
+
+def test_a_scorer_is_neither_copied_nor_pickled(scorer):
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a Scorer is not copied or pickled"):
+            copied(scorer)
 
 
 def test_vectors_of_users_find_the_items_of_predict(folder):

@@ -1,12 +1,15 @@
 """hstu.Table against plain NumPy, its files, and its layer with this environment's PyTorch."""
 
+import copy
 import ctypes
+import pickle
 import re
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forks import in_a_fork
 
 import hstu
 from hstu import convert
@@ -21,7 +24,7 @@ GENERATOR = np.random.default_rng(5)
 
 
 def small(**options):
-    return hstu.Table(rows=50, dim=4, name="item", **options)
+    return hstu.Table(**{"rows": 50, "dim": 4, "name": "item", **options})
 
 
 def step_of(n):
@@ -115,6 +118,70 @@ def test_mistakes_of_tables_are_named():
     assert len(table) == 0
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("bound", np.nan), ("value", np.inf), ("epsilon", "1"), ("beta1", None), ("evict", None), ("name", 3),
+     ("capacity", 1.5), ("weight_decay", -np.inf)],
+)  # fmt: skip
+def test_options_of_another_kind_are_named(option, value):
+    with pytest.raises(ValueError, match=f"{option}: expected"):
+        hstu.Table(**{"rows": 5, "dim": 4, option: value})
+    with pytest.raises(ValueError, match="learning_rate: expected a finite number, found nan"):
+        small().update([1], np.ones((1, 4)), learning_rate=np.nan)
+
+
+def test_a_table_shows_what_it_is():
+    with small(optimizer="sgd") as table:
+        table.update([1, 2], np.ones((2, 4)), learning_rate=np.float32(0.5))
+        assert repr(table) == "<hstu.Table item: rows=50, dim=4, optimizer='sgd', len=2>"
+    assert repr(table).endswith("len=closed>")
+
+
+def test_a_table_is_neither_copied_nor_pickled():
+    table = small()
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a Table is not copied or pickled"):
+            copied(table)
+
+
+def test_a_process_that_was_forked_opens_its_own_table(folder):
+    """A child has none of the threads of its parent, for which it would wait for ever."""
+    table = hstu.Table(rows=1 << 17, dim=4)
+    ids = np.arange(1 << 17)
+    table.update(ids, np.ones((len(ids), 4)), 0.1)
+
+    def child():
+        for call in (lambda: table.lookup([1]), lambda: len(table), lambda: table.save(folder / "no"), table.export,
+                     lambda: table.update([1], np.ones((1, 4)), 0.1)):  # fmt: skip
+            with pytest.raises(RuntimeError, match=r"opened this Table, and process \d+ was forked from it"):
+                call()
+        table.close()
+        with hstu.Table(rows=1 << 17, dim=4) as own:
+            own.update(ids, np.ones((len(ids), 4)), 0.1)
+            assert len(own) == len(ids)
+
+    assert in_a_fork(child) == 0
+    assert len(table) == len(ids)
+
+
+def test_bytes_of_a_table_replace_another_one():
+    options = {"optimizer": "adam", "capacity": 15, "evict": "lru", "admit_after": 2}
+    with small(**options) as table, small(**options) as other, small(dim=5) as wide:
+        for _ in range(4):
+            table.update(*step_of(40), learning_rate=0.1)
+        other.update(*step_of(40), learning_rate=0.1)
+        other.from_bytes(table.to_bytes())
+        ids, gradients = step_of(40)
+        for one in (table, other):
+            one.update(ids, gradients, learning_rate=0.1)
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(table.export(), other.export()))
+        before = other.to_bytes()
+        for wrong in (b"", before[:-1], before[:9], bytes(100), wide.to_bytes(), b"\xff" * 8 + before[8:]):
+            with pytest.raises(ValueError, match="."):
+                other.from_bytes(wrong)
+            assert other.to_bytes() == before
+
+
 def test_options_are_those_of_the_header():
     header = (Path(hstu.__file__).parent / "tree/include/hstu/tables.h").read_text()
     body = header[header.index("typedef struct {") : header.index("} hstu_table_options;")]
@@ -161,3 +228,35 @@ def test_a_layer_is_traced_without_its_rows():
     assert any("hstu.table_lookup" in str(node.target) for node in exported.graph.nodes)
     with pytest.raises((ValueError, RuntimeError), match="expected torch.int64"):
         layer(ids.int())
+
+
+@needs_torch
+def test_a_state_dictionary_has_the_table(folder):
+    """Also in a file, and in place of rows that are there; with the optimizer's state and what waits for a row."""
+
+    def model():
+        return torch.nn.Sequential(small(optimizer="adam", admit_after=2).module(), torch.nn.Linear(4, 1))
+
+    first, second = model(), model()
+    ids = torch.tensor([1, 7, 7, 9])
+    for one, steps in ((first, 2), (second, 3)):
+        for _ in range(steps):
+            one(ids + steps).sum().backward()
+            one[0].step(0.5)
+    torch.save(first.state_dict(), folder / "state.pt")
+    state = torch.load(folder / "state.pt", weights_only=True)
+    assert state.keys() == {"0.anchor", "0._extra_state", "1.weight", "1.bias"}
+    second.load_state_dict(state)
+    for one in (first, second):
+        one(ids).sum().backward()
+        one[0].step(0.5)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(first[0].table.export(), second[0].table.export()))
+    assert "(0): TableModule(rows=50, dim=4, optimizer='adam', len=" in repr(first)
+    del state["0._extra_state"]
+    with pytest.raises(RuntimeError, match="Missing key.*0._extra_state"):
+        second.load_state_dict(state)
+    state["0._extra_state"] = torch.zeros(3)
+    with pytest.raises(ValueError, match="expected the rows of <hstu.Table item: rows=50"):
+        second.load_state_dict(state)
+    with pytest.raises(TypeError, match="a Table is not copied or pickled"):
+        copy.deepcopy(first)

@@ -1,4 +1,6 @@
 // The functions of include/hstu/score.h against hstu predict.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -183,6 +185,24 @@ TEST_F(ScoreInC, SaysWhatIsWrong) {
   const std::uint8_t actions[64] = {128};
   EXPECT_THAT(refused([&](auto& r) { r.event_actions = actions; }), HasSubstr("sum of bits"));
   EXPECT_EQ(hstu_score(nullptr, &good, 1, &score), HSTU_SCORE_BAD_REQUEST);
+}
+
+TEST_F(ScoreInC, AProcessThatWasForkedGetsAnError) {
+  train_and_export();
+  ASSERT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_OK) << hstu_score_error();
+  RequestInC memory{.events = events_of(0), .columns = {}, .contexts = {}, .items = {1}};
+  memory.contexts.assign(static_cast<std::size_t>(hstu_score_columns(scorer_)), 0);
+  const hstu_score_request request = memory.get(1, 5000);
+  float score = 0;
+  const auto child = [&] {
+    const hstu_score_status status = hstu_score(scorer_, &request, 1, &score);
+    std::fputs(hstu_score_error(), stderr);
+    hstu_score_close(scorer_);  // would wait for a thread that is not there
+    std::_Exit(status);
+  };
+  EXPECT_EXIT(child(), ::testing::ExitedWithCode(HSTU_SCORE_FAILED),
+              "opened this scorer, and .* open one after the fork");
+  EXPECT_EQ(hstu_score(scorer_, &request, 1, &score), HSTU_SCORE_OK) << hstu_score_error();
 }
 
 TEST_F(ScoreInC, TheExamplesRun) {

@@ -1,12 +1,16 @@
 // include/hstu/tables.h, against the tables of training.
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "hstu/base/random.h"
@@ -125,6 +129,42 @@ TEST(TableInterface, LimitsLetRowsInAndOut) {
   EXPECT_THAT(all_rows(expiring).ids, ElementsAre(2, 3));
 }
 
+TEST(TableInterface, AProcessThatWasForkedGetsAnError) {
+  TableHandle table = open_table(small_table());
+  update(table, {1, 2}, Values(6, 1.0f));
+  const auto child = [&] {
+    const Ids ids{1};
+    Values values(3);
+    const bool refused = hstu_table_lookup(table.get(), ids.data(), 1, values.data()) == 1 &&
+                         hstu_table_update(table.get(), ids.data(), 1, values.data(), 0.1, 0) == 1 &&
+                         hstu_table_rows(table.get()) == -1;
+    std::fputs(hstu_table_error(), stderr);
+    table.reset();
+    std::_Exit(refused ? 3 : 4);
+  };
+  EXPECT_EXIT(child(), ::testing::ExitedWithCode(3), "opened this table, and .* open one after the fork");
+  EXPECT_EQ(hstu_table_rows(table.get()), 2);
+}
+
+TEST(TableInterface, AProcessThatWasForkedOpensItsOwnTable) {
+  const auto use = [] {  // enough for loops of several threads
+    hstu_table_options options = small_table();
+    options.rows = 1 << 17;
+    const TableHandle table = open_table(options);
+    Ids ids(static_cast<std::size_t>(options.rows));
+    std::iota(ids.begin(), ids.end(), 0);
+    update(table, ids, Values(3 * ids.size(), 1.0f));
+    return hstu_table_rows(table.get()) == options.rows;
+  };
+  EXPECT_TRUE(use());
+  const auto child = [&] {
+    ::alarm(30);
+    std::_Exit(use() ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), ::testing::ExitedWithCode(0), "");
+  EXPECT_TRUE(use());
+}
+
 TEST(TableInterface, ASavedTableContinuesToTheBit) {
   const Path folder = temporary_folder();
   hstu_table_options options = small_table();
@@ -173,6 +213,7 @@ TEST(TableInterface, MistakesAreNamedAndChangeNothing) {
   EXPECT_THAT(refused([](auto& o) { o.optimizer = "lion"; }), HasSubstr("unknown optimizer \"lion\""));
   EXPECT_THAT(refused([](auto& o) { o.evict = "custom"; }), HasSubstr("column of a dataset"));
   EXPECT_THAT(refused([](auto& o) { o.ttl = -1; }), HasSubstr("ttl"));
+  EXPECT_THAT(refused([](auto& o) { o.bound = NAN; }), HasSubstr("bound: expected a number, found nan"));
   EXPECT_THAT(refused([](auto& o) { o.name = nullptr; }), HasSubstr("name is NULL"));
   EXPECT_THAT(refused([](auto& o) { o.size = 8; }), HasSubstr("hstu_table_options_init first"));
   const TableHandle table = open_table(small_table());
@@ -180,6 +221,9 @@ TEST(TableInterface, MistakesAreNamedAndChangeNothing) {
   const Values bad{1, 1, 1, 1, std::numeric_limits<float>::infinity(), 1};
   EXPECT_EQ(hstu_table_update(table.get(), ids.data(), 2, bad.data(), 0.1, 0), 1);
   EXPECT_THAT(hstu_table_error(), HasSubstr("table item: the gradient of id 2 is not finite"));
+  EXPECT_EQ(hstu_table_update(table.get(), ids.data(), 1, bad.data(), NAN, 0), 1);
+  EXPECT_THAT(hstu_table_error(),
+              HasSubstr("table item: expected a learning rate that is a number, found nan"));
   EXPECT_EQ(hstu_table_rows(table.get()), 0);
   EXPECT_EQ(hstu_table_lookup(table.get(), nullptr, 2, nullptr), 1);
   EXPECT_EQ(hstu_table_lookup(nullptr, ids.data(), 2, nullptr), 1);

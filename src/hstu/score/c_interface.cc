@@ -13,6 +13,7 @@
 #include "hstu/score/request_queue.h"
 
 struct hstu_scorer {
+  hstu::OfOneProcess process;
   std::shared_ptr<hstu::RequestScorer> model;
   std::vector<std::string> tasks;
   std::unique_ptr<hstu::RequestQueue> queue;
@@ -80,6 +81,7 @@ template <typename Change>
 std::vector<ScoreAnswer> answers_of(hstu_scorer* scorer, const hstu_score_request* requests,
                                     std::int64_t count, const Change& change) {
   if (scorer == nullptr) hstu::fail_usage("scorer is NULL");
+  scorer->process.check_is_ours("scorer");
   if (count < 0 || (count > 0 && requests == nullptr))
     hstu::fail_usage("requests: expected {}, found none", count);
   std::vector<ScoreRequest> all;
@@ -155,7 +157,7 @@ hstu_score_status hstu_score_open(const hstu_score_options* options, hstu_scorer
 }
 
 void hstu_score_close(hstu_scorer* scorer) {
-  delete scorer;
+  if (scorer != nullptr && scorer->process.is_ours()) delete scorer;
 }
 
 std::int64_t hstu_score_tasks(const hstu_scorer* scorer) {

@@ -1,6 +1,7 @@
 // include/hstu/tables.h.
 #include "hstu/base/c_interface.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,7 @@
 
 struct hstu_table {
   hstu::LoneTable table;
+  hstu::OfOneProcess process = {};
 };
 
 namespace {
@@ -26,6 +28,11 @@ template <typename T>
 T& needed(T* value, const char* name) {
   if (value == nullptr) hstu::fail_usage("tables: {} is NULL", name);
   return *value;
+}
+
+hstu::LoneTable& table_of(hstu_table* table) {
+  needed(table, "the table").process.check_is_ours("table");
+  return table->table;
 }
 
 template <typename E, std::size_t n>
@@ -52,6 +59,13 @@ hstu::TableConfig config_of(const hstu_table_options& o) {
                                     {"ttl", o.ttl},
                                     {"half_life", o.half_life - 1}}) {
     if (value < 0) hstu::fail_usage("tables: {}: the value is too small", name);
+  }
+  for (const auto& [name, value] : {std::pair{"bound", o.bound},
+                                    {"mean", o.mean},
+                                    {"deviation", o.deviation},
+                                    {"value", o.value},
+                                    {"weight_decay", o.weight_decay}}) {
+    if (!std::isfinite(value)) hstu::fail_usage("tables: {}: expected a number, found {}", name, value);
   }
   return config;
 }
@@ -121,13 +135,13 @@ hstu_table* hstu_table_open(const hstu_table_options* options) {
 }
 
 void hstu_table_close(hstu_table* table) {
-  delete table;
+  if (table != nullptr && table->process.is_ours()) delete table;
 }
 
 std::int32_t hstu_table_lookup(hstu_table* table, const std::int64_t* ids, std::int64_t n, float* values) {
   return guarded([&] {
     const auto list = ids_of(ids, n);
-    if (n > 0) needed(table, "the table").table.lookup(list, &needed(values, "values"));
+    if (n > 0) table_of(table).lookup(list, &needed(values, "values"));
   });
 }
 
@@ -136,12 +150,15 @@ std::int32_t hstu_table_update(hstu_table* table, const std::int64_t* ids, std::
   return guarded([&] {
     const auto list = ids_of(ids, n);
     if (n > 0) needed(gradients, "gradients");
-    needed(table, "the table").table.update(list, gradients, learning_rate, time);
+    table_of(table).update(list, gradients, learning_rate, time);
   });
 }
 
 std::int64_t hstu_table_rows(hstu_table* table) {
-  return table == nullptr ? 0 : table->table.rows();
+  if (table == nullptr) return 0;
+  std::int64_t rows = -1;
+  guarded([&] { rows = table_of(table).rows(); });
+  return rows;
 }
 
 std::int64_t hstu_table_state_width(hstu_table* table) {
@@ -150,15 +167,15 @@ std::int64_t hstu_table_state_width(hstu_table* table) {
 
 std::int32_t hstu_table_export(hstu_table* table, std::int64_t room, std::int64_t* ids, float* values,
                                float* state, std::int64_t* n) {
-  return guarded([&] { needed(n, "n") = needed(table, "the table").table.read(room, ids, values, state); });
+  return guarded([&] { needed(n, "n") = table_of(table).read(room, ids, values, state); });
 }
 
 std::int32_t hstu_table_save(hstu_table* table, const char* folder) {
-  return guarded([&] { needed(table, "the table").table.save(&needed(folder, "folder")); });
+  return guarded([&] { table_of(table).save(&needed(folder, "folder")); });
 }
 
 std::int32_t hstu_table_load(hstu_table* table, const char* folder) {
-  return guarded([&] { needed(table, "the table").table.load(&needed(folder, "folder")); });
+  return guarded([&] { table_of(table).load(&needed(folder, "folder")); });
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 #include "hstu/tables/lone_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "hstu/base/error.h"
@@ -48,6 +49,9 @@ void LoneTable::lookup(std::span<const std::int64_t> ids, float* out) {
 
 void LoneTable::update(std::span<const std::int64_t> ids, const float* gradients, double learning_rate,
                        std::int64_t time) {
+  if (!std::isfinite(learning_rate))
+    fail_usage("table {}: expected a learning rate that is a number, found {}", table().config().name,
+               learning_rate);
   const UniqueIds unique = hstu::unique(ids);
   const auto n = std::ssize(unique.ids);
   const std::int64_t dim = table().config().dim;
