@@ -1,6 +1,7 @@
 #include "hstu/benchmark/attention_benchmark.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <gtest/gtest.h>
 
@@ -49,12 +50,23 @@ TEST(AttentionBenchmark, LengthsFollowTheirLaw) {
   EXPECT_NEAR(share(1), 0.179, 0.01);  // 1 / zeta(1.2)
   EXPECT_NEAR(share(4096), 0.169, 0.01);
   EXPECT_EQ(attention_lengths(b), zipf);
-  b.lengths = "lognormal";
-  double sum = 0;
-  for (const std::int64_t n : attention_lengths(b)) sum += static_cast<double>(n);
-  EXPECT_NEAR(sum / 20000, 2048, 60);
-  b.lengths = "uniform";
+  // Means and standard deviations; a cut normal has 0.96 of its own deviation.
+  const std::tuple<const char*, double, double> laws[] = {
+      {"lognormal", 2048, 990}, {"normal", 2048, 980}, {"uniform", 2048.5, 4096 / std::sqrt(12.0)}};
+  for (const auto& [law, mean, deviation] : laws) {
+    b.lengths = law;
+    double sum = 0, squares = 0;
+    for (const std::int64_t n : attention_lengths(b)) {
+      EXPECT_TRUE(n >= 1 && n <= 4096) << law;
+      sum += static_cast<double>(n), squares += static_cast<double>(n) * static_cast<double>(n);
+    }
+    EXPECT_NEAR(sum / 20000, mean, 60) << law;
+    EXPECT_NEAR(std::sqrt(squares / 20000 - sum / 20000 * (sum / 20000)), deviation, 50) << law;
+  }
+  b.lengths = "gamma";
   EXPECT_THROW(attention_lengths(b), UsageError);
+  b.of_samples = {3, 1};
+  EXPECT_EQ(attention_lengths(b), b.of_samples);
 }
 
 }  // namespace

@@ -26,18 +26,25 @@ std::int64_t zipf(std::mt19937_64& random, double a) {
 }  // namespace
 
 std::vector<std::int64_t> attention_lengths(const AttentionBenchmark& b) {
+  if (!b.of_samples.empty()) return b.of_samples;
   std::mt19937_64 random(b.seed);
   const double mean = static_cast<double>(b.length) / 2, ratio = 0.5;
   const double variance = std::log(1 + ratio * ratio);
   std::lognormal_distribution<double> lognormal(std::log(mean) - variance / 2, std::sqrt(variance));
+  std::normal_distribution<double> normal(mean, mean * ratio);
+  std::uniform_int_distribution<std::int64_t> uniform(1, b.length);
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(b.samples), b.length);
   for (std::int64_t& n : lengths) {
     if (b.lengths == "zipf")
       n = zipf(random, 1.2);
     else if (b.lengths == "lognormal")
       n = static_cast<std::int64_t>(std::nearbyint(lognormal(random)));
+    else if (b.lengths == "normal")
+      n = static_cast<std::int64_t>(std::nearbyint(normal(random)));
+    else if (b.lengths == "uniform")
+      n = uniform(random);
     else if (b.lengths != "fixed")
-      fail_usage("lengths: expected fixed, zipf or lognormal, found '{}'", b.lengths);
+      fail_usage("lengths: expected fixed, uniform, normal, zipf or lognormal, found '{}'", b.lengths);
     n = std::clamp<std::int64_t>(n, 1, b.length);
   }
   return lengths;

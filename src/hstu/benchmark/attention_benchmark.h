@@ -13,7 +13,8 @@ namespace hstu {
 
 struct AttentionBenchmark {
   std::int64_t samples = 32, length = 4096, heads = 4, head_dim = 128;  // length: of the longest sample
-  std::string lengths = "fixed";                                        // fixed, zipf or lognormal
+  std::string lengths = "fixed";         // fixed, uniform, normal, zipf or lognormal
+  std::vector<std::int64_t> of_samples;  // lengths of these samples, in place of a law
   AttentionType type = AttentionType::bf16;
   ScoreFunction score = ScoreFunction::silu;
   AttentionChoice kernels = AttentionChoice::automatic;
@@ -48,8 +49,8 @@ struct AttentionTime {
 AttentionTime time_attention_forward(const AttentionBenchmark& benchmark);
 AttentionTime time_attention_backward(const AttentionBenchmark& benchmark);
 
-// The lengths of the benchmark's samples, 1 to `length`. zipf: exponent 1.2, unbounded, cut at `length`;
-// lognormal: mean length / 2, standard deviation length / 4, cut at `length`.
+// The lengths of the benchmark's samples, 1 to `length`. uniform: each alike; zipf: exponent 1.2, unbounded,
+// cut at `length`; normal, lognormal: mean length / 2, standard deviation length / 4, cut at 1 and `length`.
 std::vector<std::int64_t> attention_lengths(const AttentionBenchmark& benchmark);
 
 // Floating-point operations of the forward pass: 4 D for each head and each pair of query and key that the

@@ -115,7 +115,8 @@ void add_attention_bench_command(CLI::App& bench) {
   command->add_option("--targets", b.targets, "target tokens of each sample")->check(at_least(0));
   command->add_option("--target-group", b.mask.target_group, "targets that see each other")
       ->check(at_least(1));
-  command->add_option("--lengths", b.lengths, "fixed, zipf (1.2) or lognormal, up to the shape's length");
+  command->add_option("--lengths", b.lengths,
+                      "fixed, uniform, normal, zipf (1.2) or lognormal, up to the shape's length");
   command->add_option("--direction", words->direction, "fwd, bwd or both");
   command->add_option("--type", words->type, "bf16, fp16 or fp32");
   command->add_option("--score", words->score, "function of the scores: silu or softmax");

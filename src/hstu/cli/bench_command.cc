@@ -151,11 +151,12 @@ void add_balance_command(CLI::App& bench) {
   auto words = std::make_shared<Words>();
   BalanceBenchmarkOptions& o = words->balance;
   CLI::App* const balance = bench.add_subcommand(
-      "balance", "Estimate the attention time of each rank under every division of a batch; needs no GPU");
+      "balance", "Estimate the attention time of each rank under every division of a batch; or measure it");
   balance->add_option("--ranks", o.ranks)->check(CLI::Range(1, 4096));
   balance->add_option("--samples", o.samples, "of a rank")->check(CLI::Range(1, 1 << 16));
   balance->add_option("--batches", o.batches)->check(CLI::Range(1, 10'000));
-  balance->add_option("--lengths", o.lengths, "fixed, zipf (1.2) or lognormal, up to --longest");
+  balance->add_option("--lengths", o.lengths,
+                      "fixed, uniform, normal, zipf (1.2) or lognormal, up to --longest");
   balance->add_option("--longest", o.longest, "items of a sample, each with an action")
       ->check(CLI::Range(1, 1 << 20));
   balance->add_option("--contexts", o.contexts, "tokens before them")->check(CLI::Range(0, 1 << 16));
@@ -165,11 +166,13 @@ void add_balance_command(CLI::App& bench) {
   balance->add_option("--dim", o.dim, "width of the residual stream")->check(at_least(1));
   balance->add_option("--tflops", o.tflops, "of attention, forward and backward")->check(CLI::PositiveNumber);
   balance->add_option("--seed", o.seed, "of the lengths");
+  balance->add_flag("--measure", o.measure,
+                    "on a GPU: also time attention of each rank of the first batch, forward and backward");
   balance->add_flag("--json", words->json, "one JSON line in place of the tables");
   balance->footer(
       "slices: equal numbers of samples in order; nvidia, work: as training.balance divides. Ideal: the "
       "mean\n"
-      "over ranks. Times are attention's FLOPs over --tflops.\n"
+      "over ranks. Times are attention's FLOPs over --tflops; with --measure the kernels' are beside them.\n"
       "Example:\n  hstu bench balance --ranks 16");
   balance->callback([words] {
     const Json result = benchmark_balance(words->balance);
