@@ -174,6 +174,37 @@ TEST_F(SuiteProgram, JobsOfSlurmRunACopyInTheirOrder) {
   EXPECT_THAT(refused.text, HasSubstr("invalid partition"));
 }
 
+// The queue is a file of job numbers; no job runs until it is run by hand.
+TEST_F(SuiteProgram, QueuedJobsAreNotSubmittedAgainAndKilledDataAreRepeated) {
+  script("sbatch", fmt::format("n=$(($(cat {0}/count 2>/dev/null || echo 0) + 1))\necho $n >{0}/count\n"
+                               "for last; do :; done\necho $n >>{0}/queue\necho \"$last\" >>{0}/scripts\necho $n\n",
+                               folder_.string()));
+  script("squeue", fmt::format("cat {0}/queue\n[ -s {0}/queue ] || {{ echo 'Invalid job id specified'; exit 1; }}\n",
+                               folder_.string()));
+  const std::string words = "--slurm --nodes 1 --gpus-per-node 1 --only slices";
+  ASSERT_EQ(suite(words).exit_status, 0);
+  EXPECT_EQ(read_file(folder_ / "queue"), "1\n2\n");  // data, slices
+  const CommandResult again = suite(words);
+  EXPECT_EQ(again.exit_status, 0) << again.text;
+  EXPECT_THAT(again.text, HasSubstr("slices: job 2 is in the queue: it is not submitted again"));
+  EXPECT_EQ(read_file(folder_ / "queue"), "1\n2\n");
+
+  // The data's job was killed in the middle: SLURM removes what waits for it.
+  std::filesystem::create_directories(out() / "data/events");
+  write_file(folder_ / "queue", "");
+  ASSERT_EQ(suite(words).exit_status, 0);
+  EXPECT_EQ(read_file(folder_ / "queue"), "3\n4\n");
+  EXPECT_THAT(read_file(out() / "jobs/slices.sh"), HasSubstr("#SBATCH --kill-on-invalid-dep=yes\n"));
+  const CommandResult made = run_command("sh " + (out() / "jobs/data.sh").string());
+  EXPECT_EQ(made.exit_status, 0) << made.text;
+  EXPECT_TRUE(std::filesystem::exists(out() / "data"));
+  // The data are there: only the experiment, which is in the queue, is left.
+  write_file(folder_ / "queue", "4\n");
+  const CommandResult last = suite(words);
+  EXPECT_EQ(last.exit_status, 0) << last.text;
+  EXPECT_THAT(last.text, AllOf(HasSubstr("slices: job 4 is in the queue"), Not(HasSubstr("data: job"))));
+}
+
 TEST_F(SuiteProgram, WordsThatScriptsOrSshWouldTakeAsSomethingElseAreRefused) {
   for (const std::string words : {"--time $'1\\ntouch x'", "--partition $'a\\rb'", "--account $'\\033[2J'",
                                   "--host -oProxyCommand=x", "--host 'a b'", "--host ''$'a\\n'"}) {

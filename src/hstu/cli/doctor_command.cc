@@ -71,7 +71,9 @@ std::vector<std::vector<std::string>> report(const Machine& machine) {
   rows.push_back({"NVIDIA driver", machine.nvidia.version.value_or("not found")});
   rows.push_back({"mpirun", found(machine.mpirun)});
   rows.push_back({"libmpi", found(machine.libmpi)});
-  rows.push_back({"libnccl", found(machine.libnccl)});
+  const bool needs_nccl = machine.nvidia.gpus.size() > 1 && !machine.libnccl;
+  rows.push_back({"libnccl", needs_nccl ? "not found: several ranks on GPUs need libnccl2 (docs/ranks.md)"
+                                        : found(machine.libnccl)});
   rows.push_back(
       {"loops on the CPU",
        fmt::format("{}: vectors of {} bytes", word_of(kernels::kInstructionSets, kernels::instruction_set()),
@@ -83,15 +85,12 @@ void report_machine(bool json) {
   const Machine machine = this_machine();
   if (json) {
     Json found = to_json(machine);
-    found["gpus_now"] = Json::array();
-    for (const GpuCondition& condition : gpu_conditions()) found["gpus_now"].push_back(to_json(condition));
+    found["gpus_now"] = report_gpus();
     fmt::print("{}\n", found.dump(2));
     return;
   }
   fmt::print("{}", table(report(machine)));
-  for (const GpuCondition& condition : gpu_conditions())
-    if (const std::string warning = warning_of(condition); !warning.empty())
-      print_note("WARNING: {}\n", warning);
+  report_gpus();
   check(machine.cpu.is_new_enough, "this processor is too old: hstu requires AVX2, FMA and BMI2 (x86-64-v3)");
   fmt::print("\nTraining on the CPU works on this machine.\n");
 }

@@ -7,11 +7,13 @@
 
 #include <sys/wait.h>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/foreign_text.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/version.h"
+#include "hstu/dataset/manifest.h"
 
 namespace hstu {
 namespace {
@@ -142,17 +144,29 @@ std::string submit(const Path& script, const std::string& dependency, const Slur
   return id;
 }
 
-void wait_for(const std::vector<std::string>& ids, const SlurmWords& words) {
+// Those that wait or run.
+std::vector<std::string> in_queue(const std::vector<std::string>& ids, const SlurmWords& words) {
+  if (ids.empty()) return {};
   const ShellWords command{"squeue", "--noheader", "--format=%i",
                            "--jobs=" + fmt::format("{}", fmt::join(ids, ","))};
-  while (true) {
-    const Output output = run_there(command, words.host);
-    // Jobs that the cluster has forgotten are no error of the queue: it says that their numbers are invalid.
-    if (output.status != 0 && output.text.find("Invalid job id") == std::string::npos)
-      fail("{} failed with status {}: {}", shell_words(command), output.status, trimmed_text(output.text));
-    if (output.status != 0 || trimmed_text(output.text).empty()) return;
+  const Output output = run_there(command, words.host);
+  // Jobs that the cluster has forgotten are no error of the queue: it says that their numbers are invalid.
+  const bool forgotten = output.status != 0 && output.text.find("Invalid job id") != std::string::npos;
+  if (output.status != 0 && !forgotten)
+    fail("{} failed with status {}: {}", shell_words(command), output.status, trimmed_text(output.text));
+  std::vector<std::string> lines = split(trimmed_text(output.text), '\n');
+  std::erase_if(lines, [&](const std::string& line) { return forgotten || !contains(ids, line); });
+  return lines;
+}
+
+void wait_for(const std::vector<std::string>& ids, const SlurmWords& words) {
+  while (!in_queue(ids, words).empty())
     std::this_thread::sleep_for(std::chrono::seconds(words.poll_seconds));
-  }
+}
+
+// FOLDER/jobs/NAME.id: the number of the job that was submitted last; "": none was.
+std::string submitted_before(const Path& file) {
+  return std::filesystem::exists(file) ? trimmed_text(read_file(file)) : "";
 }
 
 }  // namespace
@@ -193,7 +207,11 @@ std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Pat
       "#!/bin/bash\n#SBATCH --job-name=hstu-{}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n", job.name,
       of_ranks ? words.nodes : 1, of_ranks ? words.gpus_per_node : 1);
   // One GPU for each rank: both numbers are the same value.
-  if (of_ranks) text += fmt::format("#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n", words.gpus_per_node);
+  // Jobs of ranks leave the queue if the data failed; the data are repeated where a host failed.
+  text += of_ranks ? fmt::format("#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n"
+                                 "#SBATCH --kill-on-invalid-dep=yes\n",
+                                 words.gpus_per_node)
+                   : "#SBATCH --requeue\n";
   text += fmt::format("#SBATCH --time={}\n#SBATCH --output={}\n#SBATCH --open-mode=append\n",
                       quoted_option(words.time), output_of(folder, job.name));
   if (!words.partition.empty())
@@ -205,6 +223,12 @@ std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Pat
     command.insert(command.begin(), program);
     return shell_words(command);
   };
+  // What a job that was killed has left is removed, and made again.
+  if (!of_ranks) {
+    const Path data = job.run.parent_path();
+    text += fmt::format("[ ! -e {} ] || exit 0\nrm -rf -- {}\nmkdir -p -- {}\n",
+                        quoted((job.run / kManifestFile).string()), quoted(data.string()), quoted(data.string()));
+  }
   for (const ShellWords& command : job.commands) text += line(command) + "\n";
   if (!of_ranks) return text;
   return text + fmt::format("if [ -e {} ]; then\n  exec srun {}\nfi\nexec srun {}\n",
@@ -215,15 +239,27 @@ void submit_jobs(const std::vector<SlurmJob>& jobs, const SlurmWords& words, con
   std::filesystem::create_directories(folder / "jobs");
   std::filesystem::create_directories(folder / "logs");
   std::vector<std::string> ids;
+  for (const SlurmJob& job : jobs) {
+    const std::string id = submitted_before(folder / "jobs" / (job.name + ".id"));
+    if (parse_number<std::int64_t>(id)) ids.push_back(id);
+  }
+  const std::vector<std::string> queued = in_queue(ids, words);
+  ids.clear();
   std::string data, before;
   for (const SlurmJob& job : jobs) {
-    const Path script = folder / "jobs" / (job.name + ".sh");
-    write_file(script, slurm_script(job, words, folder));
+    const Path script = folder / "jobs" / (job.name + ".sh"), id_file = folder / "jobs" / (job.name + ".id");
     std::string dependency = data.empty() ? "" : "afterok:" + data;
     if (words.one_by_one && !before.empty())
       dependency += (dependency.empty() ? "afterany:" : ",afterany:") + before;
-    const std::string id = submit(script, dependency, words);
-    print_note("{}: job {}\n", job.name, id);
+    std::string id = submitted_before(id_file);
+    if (contains(queued, id)) {
+      print_note("{}: job {} is in the queue: it is not submitted again\n", job.name, id);
+    } else {
+      write_file(script, slurm_script(job, words, folder));
+      id = submit(script, dependency, words);
+      write_file(id_file, id + "\n");
+      print_note("{}: job {}\n", job.name, id);
+    }
     ids.push_back(id);
     if (job.commands.empty())
       before = id;

@@ -34,14 +34,15 @@ struct SlurmJob {
   std::vector<std::vector<std::string>> commands = {};  // of this program, behind its name; one process each
   std::vector<std::string> begin = {},
                            resume = {};  // or one command of all ranks: a new run, or one that began
-  Path run = {};                         // its folder
+  Path run = {};                         // its folder; of commands the dataset, in a folder of their own
 };
 
 // The text of FOLDER/jobs/NAME.sh.
 std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Path& folder);
 
-// Writes and submits the scripts. Jobs of ranks begin when those of `commands` have succeeded. Waits if the
-// words say so. UsageError or Error with what sbatch, ssh or squeue wrote.
+// Writes and submits the scripts, those apart whose job of an earlier call (FOLDER/jobs/NAME.id) waits or runs. Jobs
+// of ranks begin when those of `commands` have succeeded. Waits if the words say so. UsageError or Error with what
+// sbatch, ssh or squeue wrote.
 void submit_jobs(const std::vector<SlurmJob>& jobs, const SlurmWords& words, const Path& folder);
 
 }  // namespace hstu

@@ -120,10 +120,8 @@ int submit_suite(const Suite& suite, const SuiteCommandWords& words) {
   const Path folder = std::filesystem::absolute(words.output).lexically_normal();
   const Path dataset = dataset_of(suite.data, folder);
   std::vector<SlurmJob> jobs;
-  if (!dataset.empty() && !std::filesystem::exists(dataset / kManifestFile)) {
-    std::filesystem::create_directories(folder / "data");
-    jobs.push_back({.name = "data", .commands = data_commands(suite.data, folder)});
-  }
+  if (!dataset.empty() && !std::filesystem::exists(dataset / kManifestFile))
+    jobs.push_back({.name = "data", .commands = data_commands(suite.data, folder), .run = dataset});
   Suite copied = suite;
   copied.base.config = copy_for_jobs(folder, find_config(words.file), suite.base.config);
   for (const PlannedRun& run : plan_suite(copied, dataset, words.only)) {
@@ -144,14 +142,8 @@ int submit_suite(const Suite& suite, const SuiteCommandWords& words) {
 
 // Adds a line to DIR/gpus.jsonl, and warns of GPUs that are not as others of their kind.
 void note_gpus(const Path& folder, const char* when) {
-  const std::vector<GpuCondition> conditions = gpu_conditions();
-  if (conditions.empty()) return;
-  Json line{{"when", when}, {"gpus", Json::array()}};
-  for (const GpuCondition& condition : conditions) {
-    line["gpus"].push_back(to_json(condition));
-    if (const std::string warning = warning_of(condition); !warning.empty())
-      print_note("WARNING: {}\n", warning);
-  }
+  const Json line{{"when", when}, {"gpus", report_gpus()}};
+  if (line.at("gpus").empty()) return;
   const Path file = folder / "gpus.jsonl";
   const std::string before = std::filesystem::exists(file) ? read_file(file) : "";
   write_file(file, before + line.dump() + "\n");

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hstu/base/terminal.h"
+
 namespace hstu {
 namespace {
 
@@ -115,6 +117,16 @@ Json to_json(const GpuCondition& c) {
           {"default_power_limit_w", c.default_power_limit},
           {"temperature_c", c.temperature},
           {"held_back_by", reasons_of(c)}};
+}
+
+Json report_gpus() {
+  Json gpus = Json::array();
+  for (const GpuCondition& condition : gpu_conditions()) {
+    gpus.push_back(to_json(condition));
+    if (const std::string warning = warning_of(condition); !warning.empty())
+      print_note("WARNING: {}\n", warning);
+  }
+  return gpus;
 }
 
 }  // namespace hstu

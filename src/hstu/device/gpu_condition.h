@@ -31,4 +31,7 @@ std::string warning_of(const GpuCondition& condition);
 
 Json to_json(const GpuCondition& condition);
 
+// The conditions as a list, for a log. Writes each warning_of() to stderr.
+Json report_gpus();
+
 }  // namespace hstu

@@ -9,6 +9,7 @@
 
 #include "hstu/base/terminal.h"
 #include "hstu/base/threads.h"
+#include "hstu/device/gpu_condition.h"
 #include "hstu/device/machine.h"
 
 namespace hstu {
@@ -92,7 +93,7 @@ void RunLog::sync() {
 }
 
 void RunLog::begin() {
-  write({{"event", "run"},
+  Json line{{"event", "run"},
          {"program", "hstu"},
          {"version", facts_.version},
          {"config_hash", config_hash(facts_.config)},
@@ -107,7 +108,14 @@ void RunLog::begin() {
          {"train_samples", facts_.train_samples},
          {"eval_samples", facts_.evaluation_samples},
          {"machine", to_json(this_machine())},
-         {"warm_start", facts_.warm_start}});
+         {"warm_start", facts_.warm_start}};
+  write(with_gpus(std::move(line)));
+}
+
+// Clocks, power limits and what holds GPUs back, where a run trains on one: its times depend on them.
+Json RunLog::with_gpus(Json line) const {
+  if (facts_.device != "host") line["gpus_now"] = report_gpus();
+  return line;
 }
 
 void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& changed,
@@ -120,7 +128,7 @@ void RunLog::resume(const RunState& state, const std::vector<ConfigDifference>& 
             {"changed", keys},          {"machine", to_json(this_machine())}};
   if (others) line["evaluations"] = "of other samples";
   if (growth) line["data"] = {{"from", growth->from}, {"to", growth->to}, {"samples_left", growth->samples}};
-  write(line);
+  write(with_gpus(std::move(line)));
 }
 
 void RunLog::step(const StepResult& result, const StepTime& time, RunState& state,

@@ -104,6 +104,7 @@ class RunLog {
   // Writes any line. A line that cannot be written (a full disk) is kept and written later, in its place; the
   // failure is reported once on the terminal.
   void write(Json line);
+  Json with_gpus(Json line) const;
   void sync();
   // Wall-clock time at the start plus elapsed time of a steady clock.
   double seconds_since_1970() const;
