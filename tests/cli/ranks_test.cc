@@ -286,11 +286,21 @@ TEST_F(RankedProcesses, SlurmsVariablesGiveTheBitsOfRanks) {
             "SLURM_STEP_NODELIST=localhost,elsewhere[1-3]",
             "SLURM_STEP_TASKS_PER_NODE=2"};
   };
-  const Words command = train("slurm");
-  const pid_t first = start(command, variables(0)), second = start(command, variables(1));
-  EXPECT_EQ(status_of(first), 0) << words_on_terminal();
-  EXPECT_EQ(status_of(second), 0) << words_on_terminal();
-  EXPECT_EQ(dense("slurm"), dense("ranks"));
+  for (const std::string mpi : {"none", "pmix"}) {
+    const auto of_rank = [&](int rank) {
+      Words all = variables(rank);
+      if (mpi == "pmix") {
+        all.push_back(fmt::format("PMIX_RANK={}", rank));
+        all.insert(all.end(), {"PMIX_NAMESPACE=slurm.pmix.7.0", "SLURM_MPI_TYPE=pmix"});
+      }
+      return all;
+    };
+    const Words command = train("slurm, " + mpi);
+    const pid_t first = start(command, of_rank(0)), second = start(command, of_rank(1));
+    EXPECT_EQ(status_of(first), 0) << words_on_terminal();
+    EXPECT_EQ(status_of(second), 0) << words_on_terminal();
+    EXPECT_EQ(dense("slurm, " + mpi), dense("ranks"));
+  }
 }
 
 // The first steps: later ones multiply differences of rounding (docs/ranks.md has the whole run).

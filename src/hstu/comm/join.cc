@@ -140,6 +140,7 @@ JoinedRanks join_group(const std::string& join, const Path& beside) {
     return join_torchrun(beside);
   if (variable("SLURM_PROCID") && variable("SLURM_STEP_ID") && variable("SLURM_NTASKS"))
     return join_slurm(beside);
+  if (variable("PMIX_RANK")) return join_mpi();
   refuse_half_set();
   return {};
 }

@@ -28,7 +28,8 @@ struct JoinedRanks {
 // `join`: the value of --join; "": the launcher is found by its variables:
 //   torchrun   RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (the ranks meet at the next port), LOCAL_WORLD_SIZE
 //   mpirun     OMPI_COMM_WORLD_SIZE or PMI_SIZE: MPI, through libhstu_mpi.so beside the program
-//   srun       SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST, SLURM_JOB_ID
+//   prun       PMIX_RANK without SLURM's: MPI too
+//   srun       with any --mpi: SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST, SLURM_JOB_ID
 // `beside`: a path of this command that is the same for all ranks: the token of a group that torchrun or srun
 // started is in a hidden file beside it, unless HSTU_TOKEN has one. A group of one rank is a process on its
 // own. UsageError if the group is not complete within 60 s.
