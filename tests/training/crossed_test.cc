@@ -43,6 +43,7 @@ class CrossedRankingGr : public RankedRun {
           const std::string name = fmt::format("{}, {}, cache {}", first, word, cache);
           use_cache(cache);
           options_.ranks.pipeline = pipeline;
+          options_.ranks.overlap = pipeline != Pipeline::sparse;
           run_on(2, name);
           expect_same_tensors(name, first);
           const Json last = log(name, "train").back();

@@ -17,9 +17,9 @@ class Silence : public testing::RunTest {
   TrainRequest request(const std::string& name) {
     TrainRequest request;
     request.options = options_;
+    request.options.training.silence_seconds = 0.2;
     request.folder = create_run_folder(folder_ / name, options_);
     request.version = "test";
-    request.silence_seconds = 0.2;
     return request;
   }
   static void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); }
@@ -49,6 +49,28 @@ TEST_F(Silence, OfTwoRanksIsSaidByBoth) {
   const std::string words = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(words, HasSubstr("rank 0: step 2 has made no progress"));
   EXPECT_THAT(words, HasSubstr("thread rank 1 ("));
+}
+
+TEST_F(Silence, OfAnEvaluationAndOfASaveIsReported) {
+  for (const auto& [point, stage] :
+       {std::pair{"evaluation.batch", "evaluation"}, std::pair{"save.file", "save"}}) {
+    at(point, 2, pause);
+    ::testing::internal::CaptureStderr();
+    train(request(stage));
+    const std::string words = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(words, HasSubstr(fmt::format("has made no progress for 0.2 s in the stage \"{}\"", stage)));
+    EXPECT_THAT(words, HasSubstr("goes on after "));
+  }
+}
+
+TEST_F(Silence, IsNotReportedWithZeroSeconds) {
+  options_.training.silence_seconds = 0;
+  at("step.middle", 2, pause);
+  ::testing::internal::CaptureStderr();
+  TrainRequest silent = request("run");
+  silent.options.training.silence_seconds = 0;
+  train(silent);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("no progress")));
 }
 
 }  // namespace

@@ -8,10 +8,9 @@
 
 namespace hstu {
 
-ProgressWatch::ProgressWatch(std::string who, double seconds)
-    : who_(std::move(who)),
-      seconds_(seconds),
-      thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+ProgressWatch::ProgressWatch(std::string who, double seconds) : who_(std::move(who)), seconds_(seconds) {
+  if (seconds > 0) thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
 
 void ProgressWatch::beat(std::int64_t step, std::string_view stage) {
   const std::scoped_lock lock(mutex_);
@@ -19,6 +18,11 @@ void ProgressWatch::beat(std::int64_t step, std::string_view stage) {
   step_ = step;
   stage_ = stage;
   resting_ = false;
+}
+
+void ProgressWatch::beat() {
+  const std::scoped_lock lock(mutex_);
+  if (!resting_) end_silence();
 }
 
 void ProgressWatch::rest() {

@@ -1,4 +1,4 @@
-// ProgressWatch: says what a process does when a step makes no progress. It never ends the process.
+// ProgressWatch: reports what a process does when training makes no progress. It never ends the process.
 #pragma once
 
 #include <condition_variable>
@@ -14,12 +14,14 @@ namespace hstu {
 
 class ProgressWatch {
  public:
-  // After `seconds` without a beat, once: step, stage and the stacks of all threads go to stderr, each
-  // message after `who` ("rank 3: "). With the next beat a line says that the step goes on.
+  // After `seconds` (0: never) without a beat, once: step, stage and the stacks of all threads go to stderr,
+  // each message after `who` ("rank 3: "). With the next beat a line says that the step goes on.
   explicit ProgressWatch(std::string who = "", double seconds = 60);
 
   // The work is in this stage of the step (0 is the first) from now on. `stage` is a literal.
   void beat(std::int64_t step, std::string_view stage);
+  // The work of the same stage goes on; nothing at rest.
+  void beat();
   // Nothing is expected until the next beat.
   void rest();
 

@@ -141,12 +141,12 @@ TrainRequest resume_request(const TrainWords& words, int ranks) {
   request.resume = true;
   request.from_step = words.from_step;
   request.allowed_changes = words.allow_change;
-  // They only say when a run ends, where the data are, which have an id, and where exports go.
+  // They only say when a run ends or speaks, where the data are, which have an id, and where exports go.
   request.allowed_changes.insert(
       request.allowed_changes.end(),
-      {"training.max_steps", "training.epochs", "evaluation.target_auc", "evaluation.patience",
-       "checkpoint.final", "checkpoint.publish", "store.endpoint", "store.region", "store.credentials",
-       "store.profile", "store.part_bytes", "data.path"});
+      {"training.max_steps", "training.epochs", "training.silence_seconds", "evaluation.target_auc",
+       "evaluation.patience", "checkpoint.final", "checkpoint.publish", "store.endpoint", "store.region",
+       "store.credentials", "store.profile", "store.part_bytes", "data.path"});
   request.folder = words.resume == "latest" ? latest_run(words.runs.empty() ? Path(".") : words.runs)
                                             : open_run_folder(words.resume);
   request.options = resume_options(words, request.folder, ranks);

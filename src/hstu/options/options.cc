@@ -108,6 +108,10 @@ void describe(ConfigFields& f, TrainingSection& o) {
   f.field("windows", o.windows, "windows to train; 0: all", rule::at_least(0));
   f.field("drop_last", o.drop_last, "leave out a window's last batch when it is not full (DLRMv4 reference)");
   f.field("weighted", o.weighted, "multiply losses by the weights of the dataset, if it has any");
+  f.field("silence_seconds", o.silence_seconds,
+          "a step, an evaluation or a save that makes no progress for so long is reported with the stacks of "
+          "all threads; 0: never",
+          rule::at_least(0));
 }
 
 void describe(ConfigFields& f, DenseOptimizerSection& o) {
@@ -148,6 +152,9 @@ void describe(ConfigFields& f, RanksSection& o) {
   f.choice(
       "gpu_messages", o.gpu_messages, kGpuMessages,
       "between the GPUs of several ranks: through NCCL, or through the memory of the host, which is slow");
+  f.field("overlap", o.overlap,
+          "dense gradients are summed over the ranks while the backward pass computes others; false: after it, "
+          "to compare; the results have the same bits");
   f.field(
       "shard_optimizer", o.shard_optimizer,
       "each rank updates a part of the dense parameters and has the optimizer's state of that part alone; "

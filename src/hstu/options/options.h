@@ -103,6 +103,7 @@ struct RanksSection {
   Pipeline pipeline = Pipeline::plain;
   GpuMessages gpu_messages = GpuMessages::nccl;
   bool shard_optimizer = false;
+  bool overlap = true;                 // sums of dense gradients, with the backward pass
   std::int64_t tensor = 1;             // ranks that share the heads of the layers
   int context = 1;                     // ranks of a context group (comm/groups.h); 0: not chosen yet
   std::int64_t context_above = 16384;  // tokens; samples with more are long
@@ -132,7 +133,8 @@ struct TrainingSection {
   std::int64_t first_window = 0;
   std::int64_t windows = 0;
   bool drop_last = false;
-  bool weighted = true;  // losses take the weights of the dataset, if it has any
+  bool weighted = true;         // losses take the weights of the dataset, if it has any
+  double silence_seconds = 60;  // base/progress_watch.h; 0: no watch
 
   std::int64_t samples_of_step() const { return batch_size * accumulate; }
 };

@@ -173,7 +173,8 @@ std::unique_ptr<Loader> Evaluator::open_loader(const Communicator& comm) {
                                   BatchSchedule(all_, order), loading);
 }
 
-bool Evaluator::score(Loader& loader, Progress& progress, const std::atomic<bool>* stop, Communicator& comm) {
+bool Evaluator::score(Loader& loader, const std::function<void()>& progressed, const std::atomic<bool>* stop,
+                      Communicator& comm) {
   Learner& learner = experiment_.learner();
   tally_ = learner.objective->evaluation_tally({.catalogues = learner.catalogue_rows(false),
                                                 .dataset = &experiment_.dataset(),
@@ -192,23 +193,29 @@ bool Evaluator::score(Loader& loader, Progress& progress, const std::atomic<bool
     if (const std::string bad = tally_->settle(learner.compute.stream, comm); !bad.empty())
       throw NotFiniteError(bad);
     bad_ids_.add(gather(std::exchange(bad_ids, {}), comm));
-    progress.advance_to(tally_->examples());
+    progressed();
     if (comm.sum<std::int64_t>(stop != nullptr && *stop ? 1 : 0) > 0) return false;
   }
   return true;
 }
 
-std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Communicator& comm) {
+std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Communicator& comm,
+                                               const std::function<void()>& progressed) {
   const Clock::time_point start = Clock::now();
   comm.enter("evaluation");
   const Group& context = experiment_.learner().groups.context;
   if (context.size() > 1) context.host.enter("evaluation");
   fault_point("evaluation.begin");
-  const std::unique_ptr<Loader> loader = open_loader(comm);  // builds batches while baselines are measured
+  // It builds batches while baselines are measured.
+  const std::unique_ptr<Loader> loader = loader_ ? std::move(loader_) : open_loader(comm);
   if (comm.rank() == 0) measure_baselines();
   Progress progress(window_ ? fmt::format("evaluate window {}", window_->window) : "evaluate",
                     examples_.size(), "samples");
-  if (!score(*loader, progress, stop, comm)) return std::nullopt;
+  const auto advance = [&] {
+    progress.advance_to(tally_->examples());
+    progressed();
+  };
+  if (!score(*loader, advance, stop, comm)) return std::nullopt;
   EvaluationResult result;
   result.baseline = baseline_.value_or(Measures());
   result.item_baselines = item_baselines_;

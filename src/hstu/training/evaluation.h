@@ -45,8 +45,12 @@ class Evaluator {
   // Each rank scores its slice of every batch; all ranks get the model's metrics of all samples, rank 0 those
   // of the baseline too. Does not change the learner. Empty if `stop` became true before the end. Throws
   // NotFiniteError, the same on all ranks, if a score of one of them is not finite.
-  std::optional<EvaluationResult> run(const std::atomic<bool>* stop = nullptr,
-                                      Communicator& comm = one_rank());
+  // `progressed` is called after each batch.
+  std::optional<EvaluationResult> run(
+      const std::atomic<bool>* stop = nullptr, Communicator& comm = one_rank(),
+      const std::function<void()>& progressed = [] {});
+  // Begins to build the batches of the next run() with the same `comm`, so that it does not wait for the first.
+  void prepare(const Communicator& comm) { loader_ = open_loader(comm); }
 
   // The bad ids of the last run(), counted separately from training's.
   const BadIds& bad_ids() const { return bad_ids_; }
@@ -63,7 +67,8 @@ class Evaluator {
 
   std::unique_ptr<Loader> open_loader(const Communicator& comm);
   // Into tally_; false when stopped.
-  bool score(Loader& loader, Progress& progress, const std::atomic<bool>* stop, Communicator& comm);
+  bool score(Loader& loader, const std::function<void()>& progressed, const std::atomic<bool>* stop,
+             Communicator& comm);
   std::string ranking_list() const;
   void measure_baselines();  // once
   void measure_items();
@@ -77,6 +82,7 @@ class Evaluator {
   Path baseline_file_;
   std::optional<ScoredWindow> window_;  // of training
   AnchorList all_;                      // of these positions, for a loader
+  std::unique_ptr<Loader> loader_;      // of the next run(), if prepare() was called
   EvaluatedExamples examples_;
   std::vector<std::int64_t> lists_;  // of each example, if lists are measured
   std::optional<Measures> baseline_;

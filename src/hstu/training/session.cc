@@ -43,7 +43,8 @@ Session::Session(const TrainRequest& request, std::unique_ptr<TaskData> data, Co
       memory_watch_(request.options.metrics.memory_trim),
       attention_meter_(request.options.metrics.attention_every, experiment_.learner().model->layers().layers,
                        peak_flops(experiment_.device().device, request.options.precision)),
-      watch_(comm.size() == 1 ? "" : fmt::format("rank {}: ", comm.rank()), request.silence_seconds),
+      watch_(comm.size() == 1 ? "" : fmt::format("rank {}: ", comm.rank()),
+             request.options.training.silence_seconds),
       next_(first_state_.next),
       begun_(first_state_.step),
       finished_(first_state_.step) {
@@ -149,8 +150,12 @@ std::optional<EvaluationResult> Session::evaluate() {
   if (request_.options.evaluation.next_window)
     evaluator_ =
         std::make_unique<Evaluator>(Evaluator::of_window(experiment_, *window_to_score(experiment_, next_)));
+  watch_.beat(finished_ - 1, "evaluation");
   try {
-    return evaluator_->run(request_.stop, comm_);
+    auto result = evaluator_->run(request_.stop, comm_, [this] { watch_.beat(); });
+    watch_.rest();
+    if (result && !request_.options.evaluation.next_window) evaluator_->prepare(comm_);
+    return result;
   } catch (const NotFiniteError& error) {
     throw NotFiniteError(fmt::format("step {}: the evaluation: {}", finished_, error.what()));
   }
@@ -159,12 +164,24 @@ std::optional<EvaluationResult> Session::evaluate() {
 void Session::save(const WriteSections& write) {
   announce(Command::save);
   comm_.enter("save");
+  watch_.beat(finished_ - 1, "save");
   Learner& learner = experiment_.learner();
   DenseState dense_state = gather_state(learner.dense_optimizer, comm_);
-  if (!is_leader()) return serve_rows(learner.tables);
+  if (!is_leader()) {
+    serve_rows(learner.tables);
+    watch_.rest();
+    return;
+  }
   std::vector<Section> all = sections(learner, *metrics_, std::move(dense_state));
+  for (Section& section : all) {
+    section.save = [this, save_section = std::move(section.save)](SectionWriter& writer) {
+      watch_.beat();
+      save_section(writer);
+    };
+  }
   ServedRows rows(learner.tables);
   write(std::move(all), rows);
+  watch_.rest();
 }
 
 void Session::follow() {

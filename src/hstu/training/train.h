@@ -27,7 +27,6 @@ struct TrainRequest {
   std::vector<std::string> allowed_changes = {};  // keys of the configuration that may differ from the run's
 
   int ranks_here = 1;                       // that share the memory of this machine
-  double silence_seconds = 60;              // of a step, before a rank says what its threads do
   std::vector<ProfileSteps> profiles = {};  // writes a trace of each of them to the folder
 };
 
