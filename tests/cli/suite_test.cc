@@ -176,11 +176,13 @@ TEST_F(SuiteProgram, JobsOfSlurmRunACopyInTheirOrder) {
 
 // The queue is a file of job numbers; no job runs until it is run by hand.
 TEST_F(SuiteProgram, QueuedJobsAreNotSubmittedAgainAndKilledDataAreRepeated) {
-  script("sbatch", fmt::format("n=$(($(cat {0}/count 2>/dev/null || echo 0) + 1))\necho $n >{0}/count\n"
-                               "for last; do :; done\necho $n >>{0}/queue\necho \"$last\" >>{0}/scripts\necho $n\n",
-                               folder_.string()));
-  script("squeue", fmt::format("cat {0}/queue\n[ -s {0}/queue ] || {{ echo 'Invalid job id specified'; exit 1; }}\n",
-                               folder_.string()));
+  script("sbatch",
+         fmt::format("n=$(($(cat {0}/count 2>/dev/null || echo 0) + 1))\necho $n >{0}/count\n"
+                     "for last; do :; done\necho $n >>{0}/queue\necho \"$last\" >>{0}/scripts\necho $n\n",
+                     folder_.string()));
+  script("squeue",
+         fmt::format("cat {0}/queue\n[ -s {0}/queue ] || {{ echo 'Invalid job id specified'; exit 1; }}\n",
+                     folder_.string()));
   const std::string words = "--slurm --nodes 1 --gpus-per-node 1 --only slices";
   ASSERT_EQ(suite(words).exit_status, 0);
   EXPECT_EQ(read_file(folder_ / "queue"), "1\n2\n");  // data, slices

@@ -160,8 +160,7 @@ std::vector<std::string> in_queue(const std::vector<std::string>& ids, const Slu
 }
 
 void wait_for(const std::vector<std::string>& ids, const SlurmWords& words) {
-  while (!in_queue(ids, words).empty())
-    std::this_thread::sleep_for(std::chrono::seconds(words.poll_seconds));
+  while (!in_queue(ids, words).empty()) std::this_thread::sleep_for(std::chrono::seconds(words.poll_seconds));
 }
 
 // FOLDER/jobs/NAME.id: the number of the job that was submitted last; "": none was.
@@ -208,9 +207,10 @@ std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Pat
       of_ranks ? words.nodes : 1, of_ranks ? words.gpus_per_node : 1);
   // One GPU for each rank: both numbers are the same value.
   // Jobs of ranks leave the queue if the data failed; the data are repeated where a host failed.
-  text += of_ranks ? fmt::format("#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n"
-                                 "#SBATCH --kill-on-invalid-dep=yes\n",
-                                 words.gpus_per_node)
+  text += of_ranks ? fmt::format(
+                         "#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n"
+                         "#SBATCH --kill-on-invalid-dep=yes\n",
+                         words.gpus_per_node)
                    : "#SBATCH --requeue\n";
   text += fmt::format("#SBATCH --time={}\n#SBATCH --output={}\n#SBATCH --open-mode=append\n",
                       quoted_option(words.time), output_of(folder, job.name));
@@ -226,8 +226,9 @@ std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Pat
   // What a job that was killed has left is removed, and made again.
   if (!of_ranks) {
     const Path data = job.run.parent_path();
-    text += fmt::format("[ ! -e {} ] || exit 0\nrm -rf -- {}\nmkdir -p -- {}\n",
-                        quoted((job.run / kManifestFile).string()), quoted(data.string()), quoted(data.string()));
+    text +=
+        fmt::format("[ ! -e {} ] || exit 0\nrm -rf -- {}\nmkdir -p -- {}\n",
+                    quoted((job.run / kManifestFile).string()), quoted(data.string()), quoted(data.string()));
   }
   for (const ShellWords& command : job.commands) text += line(command) + "\n";
   if (!of_ranks) return text;

@@ -40,9 +40,9 @@ struct SlurmJob {
 // The text of FOLDER/jobs/NAME.sh.
 std::string slurm_script(const SlurmJob& job, const SlurmWords& words, const Path& folder);
 
-// Writes and submits the scripts, those apart whose job of an earlier call (FOLDER/jobs/NAME.id) waits or runs. Jobs
-// of ranks begin when those of `commands` have succeeded. Waits if the words say so. UsageError or Error with what
-// sbatch, ssh or squeue wrote.
+// Writes and submits the scripts, those apart whose job of an earlier call (FOLDER/jobs/NAME.id) waits or
+// runs. Jobs of ranks begin when those of `commands` have succeeded. Waits if the words say so. UsageError or
+// Error with what sbatch, ssh or squeue wrote.
 void submit_jobs(const std::vector<SlurmJob>& jobs, const SlurmWords& words, const Path& folder);
 
 }  // namespace hstu

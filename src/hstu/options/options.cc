@@ -152,9 +152,10 @@ void describe(ConfigFields& f, RanksSection& o) {
   f.choice(
       "gpu_messages", o.gpu_messages, kGpuMessages,
       "between the GPUs of several ranks: through NCCL, or through the memory of the host, which is slow");
-  f.field("overlap", o.overlap,
-          "dense gradients are summed over the ranks while the backward pass computes others; false: after it, "
-          "to compare; the results have the same bits");
+  f.field(
+      "overlap", o.overlap,
+      "dense gradients are summed over the ranks while the backward pass computes others; false: after it, "
+      "to compare; the results have the same bits");
   f.field(
       "shard_optimizer", o.shard_optimizer,
       "each rank updates a part of the dense parameters and has the optimizer's state of that part alone; "

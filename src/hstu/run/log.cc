@@ -94,21 +94,21 @@ void RunLog::sync() {
 
 void RunLog::begin() {
   Json line{{"event", "run"},
-         {"program", "hstu"},
-         {"version", facts_.version},
-         {"config_hash", config_hash(facts_.config)},
-         {"dataset", facts_.dataset},
-         {"seed", facts_.seed},
-         {"device", facts_.device},
-         {"attention", facts_.attention},
-         {"threads", threads()},
-         {"tables", table_limits(facts_.tables)},
-         {"dense_parameters", facts_.dense_parameters},
-         {"memory_plan_mib", static_cast<double>(facts_.planned_memory) / (1 << 20)},
-         {"train_samples", facts_.train_samples},
-         {"eval_samples", facts_.evaluation_samples},
-         {"machine", to_json(this_machine())},
-         {"warm_start", facts_.warm_start}};
+            {"program", "hstu"},
+            {"version", facts_.version},
+            {"config_hash", config_hash(facts_.config)},
+            {"dataset", facts_.dataset},
+            {"seed", facts_.seed},
+            {"device", facts_.device},
+            {"attention", facts_.attention},
+            {"threads", threads()},
+            {"tables", table_limits(facts_.tables)},
+            {"dense_parameters", facts_.dense_parameters},
+            {"memory_plan_mib", static_cast<double>(facts_.planned_memory) / (1 << 20)},
+            {"train_samples", facts_.train_samples},
+            {"eval_samples", facts_.evaluation_samples},
+            {"machine", to_json(this_machine())},
+            {"warm_start", facts_.warm_start}};
   write(with_gpus(std::move(line)));
 }
 

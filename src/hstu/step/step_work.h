@@ -70,9 +70,7 @@ class StepWork : public PartPasses {
   void note_visits(const Batch& batch);
   void add_catalogue_gradients();
   // Whether the sums of dense gradients begin in this part's backward pass.
-  bool begins_sums() const {
-    return is_last() && context_.comm.size() > 1 && learner_.options.ranks.overlap;
-  }
+  bool begins_sums() const { return is_last() && context_.comm.size() > 1 && learner_.options.ranks.overlap; }
 
   Learner& learner_;
   StepContext context_;

@@ -49,7 +49,8 @@ class Evaluator {
   std::optional<EvaluationResult> run(
       const std::atomic<bool>* stop = nullptr, Communicator& comm = one_rank(),
       const std::function<void()>& progressed = [] {});
-  // Begins to build the batches of the next run() with the same `comm`, so that it does not wait for the first.
+  // Begins to build the batches of the next run() with the same `comm`, so that it does not wait for the
+  // first.
   void prepare(const Communicator& comm) { loader_ = open_loader(comm); }
 
   // The bad ids of the last run(), counted separately from training's.
