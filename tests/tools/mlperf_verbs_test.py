@@ -9,8 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 # The benchmark's configuration with the sizes of a test.
 SMALL = """data.history_length=16 data.min_history=0 model.embedding_dim=8 model.dim=8 model.layers=1 model.heads=1
-  model.head_dim=8 model.preprocessor_hidden=8 model.head_hidden=8 model.max_sequence=64 training.batch_size=4 device=host
-  precision=fp32 submission.organization=test submission.platform=test"""
+  model.head_dim=8 model.preprocessor_hidden=8 model.head_hidden=8 model.max_sequence=64 training.batch_size=4
+  device=host precision=fp32 submission.organization=test submission.platform=test"""
 
 
 def verb(*words, succeeds=True):
@@ -30,8 +30,8 @@ def events(run, name):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        subprocess.run([BUILD / "hstu", "generate", "yambda", "--users", "20", "--days", "302", "--items", "200", "--seed",
-                        "1", "--output", folder / "events"], check=True, capture_output=True)
+        subprocess.run([BUILD / "hstu", "generate", "yambda", "--users", "20", "--days", "302", "--items", "200",
+                        "--seed", "1", "--output", folder / "events"], check=True, capture_output=True)
         subprocess.run([BUILD / "hstu", "prepare", "yambda", "--input", folder / "events", "--output", folder / "data"],
                        check=True, capture_output=True)
         small = [word for key in SMALL.split() for word in ("--set", key)]
