@@ -282,6 +282,30 @@ TEST(Append, RefusesAnotherSchemaTheSameLogAndASplit) {
   EXPECT_EQ(read_manifest(folder / "ds").counts.events, 150);
 }
 
+std::map<std::string, std::string> files_of(const Path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder)] = read_file(entry.path());
+  return files;
+}
+
+TEST(Append, ALogThatIsTheLastSegmentAddsNothingAndItsIndexIsMadeWhereOneIsMissing) {
+  const Path folder = temporary_folder();
+  const std::vector<Row> rows = random_log(3, 3, 4);
+  for (std::int64_t day = 0; day < 3; ++day) write_log(folder / fmt::format("{}", day), rows, day, day + 1);
+  prepare(shop_schema(), folder / "0", folder / "ds", {}, {}, AnchorRule{.min_history = 1, .users = {}});
+  EXPECT_FALSE(append(shop_schema(), folder / "1", folder / "ds").repeated);
+  const auto undisturbed = files_of(folder / "ds");
+  EXPECT_TRUE(undisturbed.contains("segments/0001/anchors/m1_w86400/manifest.json"));
+  EXPECT_TRUE(append(shop_schema(), folder / "1", folder / "ds").repeated);
+  EXPECT_EQ(files_of(folder / "ds"), undisturbed);
+  std::filesystem::remove_all(folder / "ds/segments/0001/anchors");
+  EXPECT_TRUE(append(shop_schema(), folder / "1", folder / "ds").repeated);
+  EXPECT_EQ(files_of(folder / "ds"), undisturbed);
+  append(shop_schema(), folder / "2", folder / "ds");
+  EXPECT_THAT(failure_of(shop_schema(), folder / "1", folder / "ds"), HasSubstr("was appended before"));
+}
+
 // The format of a log may change, so that other conditions are not refused.
 TEST(Append, ReportsRulesThatHaveChanged) {
   const Path folder = temporary_folder();

@@ -54,10 +54,11 @@ TEST_F(IndexCommand, RulesThatMakeNoSenseAreRefused) {
 
 TEST_F(IndexCommand, APreparationWithoutAnchorsIsWholeAllTheSame) {
   testing::internal::CaptureStderr();
-  store_first_index(data_, {.min_history = 4086, .window_seconds = 86'400, .users = {}});
+  prepare(yambda_schema(folder_ / "log", {.test_days = 0}), folder_ / "log", folder_ / "other", {}, {},
+          AnchorRule{.min_history = 4086, .window_seconds = 86'400, .users = {}});
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               testing::AllOf(testing::HasSubstr("note: no index"), testing::HasSubstr("min_history = 4086")));
-  EXPECT_EQ(Dataset(data_).events(), 30);
+  EXPECT_EQ(Dataset(folder_ / "other").events(), 30);
 }
 
 }  // namespace

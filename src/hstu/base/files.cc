@@ -16,6 +16,7 @@
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/folders.h"
 #include "hstu/base/mapped_ranges.h"
 #include "hstu/base/staged_file.h"
 #include "hstu/base/terminal.h"
@@ -59,18 +60,11 @@ int open_input(const Path& path, struct stat* info) {
                                  : "device");
 }
 
-void rename_or_throw(const Path& from, const Path& to) {
-  std::error_code error;
-  std::filesystem::rename(from, to, error);
-  if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
-  sync_folder(to.parent_path());
-}
-
 // The staged folders of this program.
 struct StagedFolders {
   std::mutex mutex;
   std::set<Path> folders;
-  bool stopped = false;
+  bool stopped = false, committed = false;
 };
 StagedFolders& at_work() {
   static StagedFolders instance;
@@ -98,6 +92,27 @@ void sync_folder(const Path& folder) {
   if (descriptor < 0) return;  // Some file systems do not let folders be opened; the rename itself is atomic.
   ::fsync(descriptor);
   ::close(descriptor);
+}
+
+void rename_and_sync(const Path& from, const Path& to) {
+  std::error_code error;
+  std::filesystem::rename(from, to, error);
+  if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
+  sync_folder(to.parent_path());
+}
+
+void create_and_sync(const Path& folder) {
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return;
+  if (folder.has_parent_path()) create_and_sync(folder.parent_path());
+  std::filesystem::create_directory(folder, error);
+  if (error) fail("cannot create the folder {}: {}", folder.string(), error.message());
+  sync_folder(folder.parent_path());
+}
+
+bool all_folders_committed() {
+  const std::scoped_lock lock(at_work().mutex);
+  return at_work().committed && at_work().folders.empty();
 }
 
 void check_output_file(const Path& path) {
@@ -290,8 +305,7 @@ StagedFolder::StagedFolder(const Path& final_path) : final_(without_trailing_sla
   // A program that ends at this moment either sees the folder in the set or prevents it.
   const std::scoped_lock lock(at_work().mutex);
   check(!at_work().stopped, "{} is not created: the program is ending", final_.string());
-  std::filesystem::create_directories(staging_, error);
-  if (error) fail("cannot create the folder {}: {}", staging_.string(), error.message());
+  create_and_sync(staging_);
   lock_staging();
   at_work().folders.insert(staging_);
 }
@@ -325,8 +339,8 @@ void StagedFolder::commit() {
   sync_folder(staging_);
   const std::scoped_lock lock(at_work().mutex);
   check(!at_work().stopped, "{} is not committed: the program is ending", final_.string());
-  rename_or_throw(staging_, final_);
-  committed_ = true;
+  rename_and_sync(staging_, final_);
+  committed_ = at_work().committed = true;
   at_work().folders.erase(staging_);
 }
 

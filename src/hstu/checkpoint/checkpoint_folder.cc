@@ -11,6 +11,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/faults.h"
+#include "hstu/base/folders.h"
 #include "hstu/checkpoint/manifest.h"
 
 namespace hstu {
@@ -30,18 +31,12 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return step;
 }
 
-void rename_folder(const Path& from, const Path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
-}
-
 // Renames the folder before removing it: an interrupted removal leaves no torn checkpoint.
 void remove_folder(const Path& path) {
   const Path old = path.string() + std::string(kOld);
   std::error_code error;
   fs::remove_all(old, error);
-  rename_folder(path, old);
+  rename_and_sync(path, old);
   fault_point("save.removal");
   fs::remove_all(old, error);
   if (error) fail("cannot remove {}: {}", old.string(), error.message());
@@ -76,7 +71,7 @@ void set_link(const Path& folder, const char* name, const Path& checkpoint) {
   fs::remove(temporary, error);
   fs::create_symlink(checkpoint.filename(), temporary, error);
   if (error) fail("cannot create the link {}: {}", temporary.string(), error.message());
-  rename_folder(temporary, link);
+  rename_and_sync(temporary, link);
 }
 
 void remove_link(const Path& folder, const char* name) {
@@ -133,11 +128,12 @@ void replace_folder(const Path& replacement, const Path& path) {
     const Path old = path.string() + std::string(kOld);
     std::error_code ignored;
     fs::remove_all(old, ignored);
-    rename_folder(path, old);
-    rename_folder(replacement, path);
+    rename_and_sync(path, old);
+    rename_and_sync(replacement, path);
     fs::remove_all(old, ignored);
     return;
   }
+  sync_folder(path.parent_path());
   std::error_code error;
   fs::remove_all(replacement, error);  // It now contains the old content.
   if (error) fail("cannot remove {}: {}", replacement.string(), error.message());

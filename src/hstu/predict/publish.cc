@@ -12,6 +12,7 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/file_lock.h"
+#include "hstu/base/folders.h"
 #include "hstu/base/json_text.h"
 #include "hstu/base/terminal.h"
 #include "hstu/checkpoint/checkpoint.h"
@@ -124,7 +125,7 @@ class PublicationLock {
  private:
   static const Path& made(const Path& folder, const char* key) {
     check_publication(folder, key, {});
-    std::filesystem::create_directories(folder);
+    create_and_sync(folder);
     return folder;
   }
   FileLock lock_;

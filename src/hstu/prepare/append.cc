@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,7 +12,6 @@
 #include "hstu/base/error.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/text.h"
-#include "hstu/dataset/anchor_index.h"
 #include "hstu/dataset/column_writer.h"
 
 namespace hstu {
@@ -134,21 +134,27 @@ std::vector<std::string> without(std::vector<std::string> rules, const std::vect
 
 }  // namespace
 
-AppendReport report_of(const Path& dataset, std::vector<SegmentFolder> before, const Path& staged,
-                       const Manifest& segment) {
-  AppendReport report{.segment = segment};
+AppendReport report_of(const Dataset& dataset) {
+  const std::vector<SegmentFolder>& folders = dataset.folders();
+  AppendReport report{.segment = folders.back().manifest};
   // A dataset of an earlier version has none, and may have been made by any.
-  if (const std::vector<std::string>& rules = before.back().manifest.rules; !rules.empty()) {
-    report.rules_before = without(rules, segment.rules);
-    report.rules_now = without(segment.rules, rules);
+  if (const std::vector<std::string>& rules = folders[folders.size() - 2].manifest.rules; !rules.empty()) {
+    report.rules_before = without(rules, report.segment.rules);
+    report.rules_now = without(report.segment.rules, rules);
   }
-  before.push_back({staged, segment});
-  const Dataset both(dataset, std::move(before));
-  UserComparison comparison(both, report);
-  const Segment& added = both.segments().back();
+  UserComparison comparison(dataset, report);
+  const Segment& added = dataset.segments().back();
   for (std::int64_t u = 0; u < added.users(); ++u)
     comparison.compare(added.user_ids()[static_cast<std::size_t>(u)], added.events_of(u));
   return report;
+}
+
+bool has_same_events(const Manifest& one, const Manifest& other) {
+  const auto columns = [](std::map<std::string, ColumnInfo> all) {
+    all.erase(kNewItemsFile);
+    return all;
+  };
+  return columns(one.columns) == columns(other.columns);
 }
 
 void check_continues(const Manifest& before, const Path& dataset, const Manifest& segment) {
@@ -187,11 +193,6 @@ void check_continues(const Manifest& before, const Path& dataset, const Manifest
   expect("item attributes", before.attributes, segment.attributes);
   expect("ids that are texts", texts(before), texts(segment));
   expect("columns of texts whose names are kept", before.names, segment.names);
-}
-
-void extend_anchor_indices(const Path& folder) {
-  const Dataset dataset(folder);
-  for (const AnchorRule& rule : stored_anchor_rules(dataset)) open_anchor_index(dataset, rule);
 }
 
 }  // namespace hstu

@@ -14,6 +14,7 @@ namespace hstu {
 // What a segment that is about to be added came to.
 struct AppendReport {
   Manifest segment;             // its own
+  bool repeated = false;        // the dataset has the segment already, as its last one
   std::int64_t new_users = 0;   // without events before
   std::int64_t late = 0;        // events before the last that their user had
   std::int64_t duplicates = 0;  // events that the user had already: the same time, item and actions
@@ -24,16 +25,14 @@ struct AppendReport {
 // It writes the distinct items that are new into the segment, and describes them in `segment`.
 Extension extension_of(const Dataset& dataset, const Path& staged, Manifest& segment);
 
-// Compares the events of the segment in `staged` with those of their users in the dataset before it, which
-// has the folders `before`.
-AppendReport report_of(const Path& dataset, std::vector<SegmentFolder> before, const Path& staged,
-                       const Manifest& segment);
+// Compares the events of the last segment with those of their users before it.
+AppendReport report_of(const Dataset& dataset);
+
+// Whether two segments have the same columns, but for the list of items that are new: an item is new once.
+bool has_same_events(const Manifest& one, const Manifest& other);
 
 // Throws UsageError naming the difference unless `segment`, of a log that is to be appended, has the schema
 // of `before`.
 void check_continues(const Manifest& before, const Path& dataset, const Manifest& segment);
-
-// Builds every index of anchors that the first segment has for the others too.
-void extend_anchor_indices(const Path& dataset);
 
 }  // namespace hstu

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "hstu/base/files.h"
+#include "hstu/base/folders.h"
 #include "hstu/base/terminal.h"
 
 namespace hstu {
@@ -22,6 +23,7 @@ void stop_cleanly_on_signals() {
   std::thread([signals] {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) return;
+    if (all_folders_committed()) return;  // a summary is all that is left
     StagedFolder::remove_all_at_work();
     print_note("\nstopped by {}: the unfinished output was removed\n",
                signal == SIGINT ? "SIGINT" : "SIGTERM");

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "hstu/base/error.h"
-#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 
@@ -50,14 +48,6 @@ void add_anchor_options(CLI::App& command, AnchorRule& rule) {
   command.add_option("--window-seconds", rule.window_seconds, "length of a training window; 0: one window")
       ->capture_default_str()
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 50));
-}
-
-void store_first_index(const Path& dataset, const AnchorRule& rule) {
-  try {
-    open_anchor_index(Dataset(dataset), rule);
-  } catch (const UsageError& error) {
-    print_note("note: no index of anchors was stored: {}\n", error.what());
-  }
 }
 
 void add_index_command(CLI::App& app) {

@@ -1,4 +1,4 @@
-// The subcommand index of hstu-prepare, and the index that every preparation writes at its end.
+// The subcommand index of hstu-prepare, and the options of an index that preparations have too.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,9 +12,5 @@ void add_index_command(CLI::App& app);
 
 // --min-history and --window-seconds, with the values of `rule` as defaults.
 void add_anchor_options(CLI::App& command, AnchorRule& rule);
-
-// Stores the index of a dataset after its preparation. A rule that yields no anchor causes a note, not an
-// error: the dataset is complete without an index.
-void store_first_index(const Path& dataset, const AnchorRule& rule);
 
 }  // namespace hstu

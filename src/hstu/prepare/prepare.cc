@@ -72,7 +72,8 @@ EventSink* test_sink(MlcommonsWriter& writer) {
 }
 
 // Streams the log into a new Sink without sorting or, if it is not in order, sorted into another Sink. An
-// event takes about `event_bytes` of columns. finish(sink, streamed, log) completes the output.
+// event takes about `event_bytes` of columns. finish(sink, streamed, log, staged) completes the output and
+// commits it.
 template <typename MakeSink, typename Finish>
 auto stream_into(const Schema& schema, const Path& input, const Path& output, const Dictionaries& known,
                  const PrepareOptions& options, std::int64_t event_bytes, const MakeSink& make_sink,
@@ -87,9 +88,7 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
       note_space(staged.path(), log.expected_bytes(sort, event_bytes));
       auto sink = make_sink(staged.path());
       if (const auto streamed = log.run(sort, *sink, test_sink(*sink))) {
-        auto result = finish(*sink, *streamed, log);
-        staged.commit();
-        return result;
+        return finish(*sink, *streamed, log, staged);
       }
       print_note("the log is not ordered by user and time: sorting it\n");
     }
@@ -101,28 +100,46 @@ auto stream_into(const Schema& schema, const Path& input, const Path& output, co
   }
 }
 
-// Writes a dataset, or a segment of one. finish(writer, streamed) writes the attributes and the manifest.
+// Writes a dataset, or a segment of one. finish(writer, streamed) writes the attributes and the manifest;
+// without one, nothing is committed.
 template <typename Finish>
-Manifest write_dataset(const Schema& schema, const Path& input, const Path& output, const Dictionaries& known,
-                       const PrepareOptions& options, const Finish& finish) {
+std::optional<Manifest> write_dataset(const Schema& schema, const Path& input, const Path& output,
+                                      const Dictionaries& known, const PrepareOptions& options,
+                                      const Finish& finish) {
   return stream_into(
       schema, input, output, known, options,
       4 + 4 + 1 + static_cast<std::int64_t>(schema.context.size()) + (has_weights(schema) ? 4 : 0),
       [&](const Path& folder) {
         return std::make_unique<DatasetWriter>(folder, describe(schema), options.distinct());
       },
-      [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log) {
+      [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log, StagedFolder& staged) {
         write_names(schema, streamed, writer.folder(), writer.manifest());
         writer.manifest().filters = streamed.filters;
-        Manifest manifest = finish(writer, streamed);
+        const std::optional<Manifest> manifest = finish(writer, streamed);
         note_dropped(streamed.dropped);
-        for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, manifest))
+        if (!manifest) return manifest;
+        for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, *manifest))
           print_note("warning: {}\n", mistake);
-        const Dataset written(writer.folder(), {{writer.folder(), manifest}});
+        const Dataset written(writer.folder(), {{writer.folder(), *manifest}});
         for (const std::string& mistake : coverage_mistakes(schema, input, log.files(), written))
           print_note("warning: {}\n", mistake);
+        staged.commit();
         return manifest;
       });
+}
+
+// A rule that yields no anchor causes a note: the dataset is complete without an index.
+void store_first_index(const Dataset& dataset, const AnchorRule& rule) {
+  try {
+    open_anchor_index(dataset, rule);
+  } catch (const UsageError& error) {
+    print_note("note: no index of anchors was stored: {}\n", error.what());
+  }
+}
+
+// Every index of anchors that the first segment has, for the others too.
+void extend_anchor_indices(const Dataset& dataset) {
+  for (const AnchorRule& rule : stored_anchor_rules(dataset)) open_anchor_index(dataset, rule);
 }
 
 void check_appendable(const Schema& schema, const Manifest& manifest, const Path& dataset) {
@@ -158,10 +175,14 @@ void check_appendable(const Schema& schema, const Manifest& manifest, const Path
 }  // namespace
 
 Manifest prepare(const Schema& schema, const Path& input, const Path& output, const PrepareOptions& options,
-                 const Dictionaries& known) {
-  return write_dataset(
-      schema, input, output, known, options, [](DatasetWriter& writer, const StreamedLog& streamed) {
-        return writer.finish(streamed.attributes.attributes, streamed.split, streamed.test_events);
+                 const Dictionaries& known, const std::optional<AnchorRule>& index) {
+  return *write_dataset(
+      schema, input, output, known, options,
+      [&](DatasetWriter& writer, const StreamedLog& streamed) -> std::optional<Manifest> {
+        Manifest manifest =
+            writer.finish(streamed.attributes.attributes, streamed.split, streamed.test_events);
+        if (index) store_first_index(Dataset(writer.folder(), {{writer.folder(), manifest}}), *index);
+        return manifest;
       });
 }
 
@@ -173,22 +194,28 @@ AppendReport append(const Schema& schema, const Path& input, const Path& dataset
   AppendReport report;
   write_dataset(
       schema, input, segment_folder(dataset, std::ssize(before)), read_dictionaries(dataset, manifest),
-      options, [&](DatasetWriter& writer, const StreamedLog& streamed) {
+      options, [&](DatasetWriter& writer, const StreamedLog& streamed) -> std::optional<Manifest> {
         const auto complete = [&](Manifest& segment) {
           check_continues(manifest, dataset, segment);
           segment.extends = extension_of(Dataset(dataset, before), writer.folder(), segment);
         };
         Manifest segment = writer.finish(streamed.attributes.attributes, {}, {}, complete);
-        report = report_of(dataset, before, writer.folder(), segment);
+        std::vector<SegmentFolder> folders = before;
+        folders.push_back({writer.folder(), segment});
+        const Dataset both(dataset, std::move(folders));
+        report = report_of(both);
+        report.repeated = before.size() > 1 && has_same_events(before.back().manifest, segment);
+        if (report.repeated) return std::nullopt;
         if (report.duplicates == segment.counts.events) {
           fail_usage(
               "{}: all {} events are in {} already, with the same user, time, item and actions: the "
               "log was appended before",
               input.string(), with_separators(report.duplicates), dataset.string());
         }
+        extend_anchor_indices(both);
         return segment;
       });
-  extend_anchor_indices(dataset);
+  if (report.repeated) extend_anchor_indices(Dataset(dataset));  // earlier versions appended first
   return report;
 }
 
@@ -200,8 +227,11 @@ MlcommonsCounts prepare_mlcommons(const Path& input, const Path& output, const S
       [&](const Path& folder) {
         return std::make_unique<MlcommonsWriter>(folder, layout, options.attribute());
       },
-      [&](MlcommonsWriter& writer, const StreamedLog& log, const LogStream&) {
-        return writer.finish({.size = size, .time = log.time, .split = log.split, .rule = split});
+      [&](MlcommonsWriter& writer, const StreamedLog& log, const LogStream&, StagedFolder& staged) {
+        const MlcommonsCounts counts =
+            writer.finish({.size = size, .time = log.time, .split = log.split, .rule = split});
+        staged.commit();
+        return counts;
       });
 }
 

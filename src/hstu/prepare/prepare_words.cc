@@ -46,6 +46,11 @@ void add_filter_options(CLI::App& command, FilterWords& words) {
 
 void print_append_summary(const PrepareWords& words, const AppendReport& report) {
   const EventCounts& counts = report.segment.counts;
+  if (report.repeated) {
+    print_note("note: all {} events are the last segment of {} already: nothing was added\n",
+               with_separators(counts.events), words.append);
+    return print_dataset_summary(words.append);
+  }
   fmt::print("{}", table({{"appended", with_separators(counts.events) + " events"},
                           {"users", fmt::format("{}, of whom {} are new", with_separators(counts.users),
                                                 with_separators(report.new_users))},
@@ -130,13 +135,13 @@ void run_source(const PrepareWords& words, Schema schema) {
   if (!words.append.empty())
     return print_append_summary(words, append(schema, words.input, words.append, options));
   if (words.codes_from.empty()) {
-    prepare(schema, words.input, words.output, options);
+    prepare(schema, words.input, words.output, options, {}, words.anchors);
   } else {
     const Manifest known = read_manifest(words.codes_from);
-    prepare(schema, words.input, words.output, options, read_dictionaries(words.codes_from, known));
+    prepare(schema, words.input, words.output, options, read_dictionaries(words.codes_from, known),
+            words.anchors);
   }
   print_dataset_summary(words.output);
-  store_first_index(words.output, words.anchors);
 }
 
 CLI::App* add_source(CLI::App& app, PrepareWords& words, const AnchorRule& anchors, const char* name,

@@ -5,6 +5,7 @@
 
 #include "hstu/base/checksum.h"
 #include "hstu/base/error.h"
+#include "hstu/base/folders.h"
 #include "hstu/base/json_text.h"
 #include "hstu/base/npy.h"
 #include "hstu/base/version.h"
@@ -60,7 +61,7 @@ bool is_export(const Path& path) {
 
 void remove_export(const Path& path) {
   const Path removed = path.parent_path() / (kRemoved + path.filename().string());
-  std::filesystem::rename(path, removed);
+  rename_and_sync(path, removed);
   std::filesystem::remove_all(removed);
 }
 

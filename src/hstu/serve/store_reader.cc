@@ -8,6 +8,7 @@
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
+#include "hstu/base/folders.h"
 #include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/checkpoint/checkpoint_folder.h"
@@ -20,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Path made(const Path& folder) {
-  fs::create_directories(folder);
+  create_and_sync(folder);
   return folder;
 }
 
@@ -97,8 +98,7 @@ void StoreReader::install(const std::string& name, const StoredExport& stored) c
   const Path path = folder_ / stored.folder;
   if (fs::exists(path)) remove_export(path);  // another one of this step
   write_file(staging_ / stored.folder, name);
-  fs::rename(staging_ / name, path);
-  sync_folder(folder_);
+  rename_and_sync(staging_ / name, path);
 }
 
 // A server may be opening what was current until now.
