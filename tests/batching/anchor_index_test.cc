@@ -165,13 +165,16 @@ TEST(AnchorIndex, WaitsForTheProcessThatBuilds) {
 TEST(AnchorIndex, AnInterruptedBuildIsNoIndex) {
   const Data data = small::write(small::random_events(4));
   const Dataset dataset(data.folder);
-  const Path half = stored(data).string() + ".partial";
-  std::filesystem::create_directories(half);
-  write_file(half / "training.npy", "half");
+  const Path half = stored(data).string() + ".partial", other = data.folder / kAnchorFolder / "m7_w9.partial";
+  for (const Path& path : {half, other}) {
+    std::filesystem::create_directories(path);
+    write_file(path / "training.npy", "half");
+  }
   EXPECT_FALSE(read_anchor_index(dataset, kRule));
   EXPECT_TRUE(verify_anchor_indices(dataset).empty());
   EXPECT_GT(open_anchor_index(dataset, kRule).count(), 0);
   EXPECT_FALSE(std::filesystem::exists(half));
+  EXPECT_FALSE(std::filesystem::exists(other));
 }
 
 TEST(AnchorIndex, WhereNothingCanBeStoredItIsBuiltInMemory) {

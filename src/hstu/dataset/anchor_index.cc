@@ -129,6 +129,14 @@ std::unique_ptr<FileLock> lock_folder(const Path& folder, const AnchorRule& rule
   }
 }
 
+// Nobody writes here while the lock is held: what is unfinished, of any rule, a killed process left.
+void remove_unfinished_indices(const Path& folder) {
+  std::vector<Path> unfinished;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".partial") unfinished.push_back(entry.path());
+  for (const Path& path : unfinished) std::filesystem::remove_all(path);
+}
+
 void check_rule(const AnchorRule& rule) {
   if (rule.min_history < 0) fail_usage("min_history: expected at least 0, found {}", rule.min_history);
   if (rule.window_seconds < 0) {
@@ -192,6 +200,7 @@ AnchorIndex open_segment_index(const Dataset& dataset, std::size_t number, const
   }
   auto index = read_segment_index(dataset, number, rule);  // by the process that held the lock
   if (index) return *std::move(index);
+  remove_unfinished_indices(folder);
   print_note("note: building the index of anchors {} (once): two passes over {} events\n",
              (folder / rule.name()).string(), with_separators(segment.end() - segment.first()));
   write_index(folder / rule.name(), dataset.folders()[number].manifest.id, rule, builder);
