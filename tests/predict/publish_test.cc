@@ -1,11 +1,14 @@
 // Published exports: which one is current, and which remain.
 #include "hstu/predict/publish.h"
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -154,6 +157,19 @@ TEST_F(Publish, ReplacesWhatAnotherRunPublishedOfThatStep) {
     const Checkpoint trained(find_checkpoint(folder_ / name / "checkpoints", 4));
     EXPECT_EQ(rows_of(open_model_folder(folder_ / "to/current").checkpoint), rows_of(trained)) << name;
   }
+}
+
+TEST_F(Publish, ARunThatEndsPublishesBehindAnotherProcess) {
+  options_.training.max_steps = 2;
+  run("run");
+  std::filesystem::create_directories(folder_ / "to");
+  std::optional<FileLock> other(folder_ / "to/.lock");
+  const std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    other.reset();
+  });
+  { const RunPublisher publisher({.run = folder_ / "run", .to = folder_ / "to"}); }
+  EXPECT_EQ(std::filesystem::read_symlink(folder_ / "to/current"), "step_00000002");
 }
 
 TEST_F(Publish, FollowsARunOfTheSameProcess) {

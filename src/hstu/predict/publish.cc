@@ -116,8 +116,9 @@ void remove_other(const Path& folder, const Path& path, const Source& source) {
 // The folder, for this process alone.
 class PublicationLock {
  public:
-  PublicationLock(const Path& folder, const char* key) : lock_(made(folder, key) / ".lock") {
-    if (!lock_.held())
+  PublicationLock(const Path& folder, const char* key, std::chrono::seconds patience)
+      : lock_(made(folder, key) / ".lock") {
+    if (!lock_.wait_for(patience))
       fail_usage("{}: another process publishes there: wait for its end, or name another folder by {}",
                  folder.string(), key);
   }
@@ -170,13 +171,13 @@ Path publish(const PublishOptions& options) {
   open_run_folder(options.run);  // before anything is made
   const std::string url = options.to;
   if (!is_object_url(url)) {
-    const PublicationLock lock(options.to, "--to");
+    const PublicationLock lock(options.to, "--to", options.patience);
     return publish_in(options.to, options);
   }
   const ObjectUrl place = parse_object_url(url);
   const ObjectStore store(options.store);
   const Path folder = options.beside.empty() ? options.run / kBeside : options.beside;
-  const PublicationLock lock(folder, "--beside");
+  const PublicationLock lock(folder, "--beside", options.patience);
   const Path path = publish_in(folder, options);
   const std::string name =
       publish_to_store(store, place, path, base_of(path), options.keep, options.store.part_bytes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,13 +23,14 @@ struct PublishOptions {
       8;                    // exports: the others have only the rows that changed since the last whole one
   StoreOptions store = {};  // of s3://
   Path beside = {};         // of s3://: folder in which the same is published at first; "": RUN/published
+  std::chrono::seconds patience{0};  // while another process publishes there
 };
 
 // Makes the export TO/step_STEP of the checkpoint unless it is there, lets the link TO/current name it, and
 // removes older exports. A server sees the old export or the new one, whenever this is interrupted; calling
 // it again finishes the work. An export of another checkpoint of the same step, and what has it as its base,
-// is removed. Returns the export's path, or s3://BUCKET/FOLDER/NAME. Throws UsageError while another process
-// publishes there, or if the run is not one.
+// is removed. Returns the export's path, or s3://BUCKET/FOLDER/NAME. Throws UsageError if another process
+// publishes there for longer than `patience`, or if the run is not one.
 Path publish(const PublishOptions& options);
 
 // Throws UsageError unless exports can be published in the folder, which need not exist, or the URL and the

@@ -15,11 +15,12 @@ namespace hstu {
 
 RunPublisher::RunPublisher(PublishOptions options)
     : options_(std::move(options)), thread_([this] {
+        options_.patience = std::chrono::minutes(10);
         Clock::time_point looked = Clock::now();
         while (!ends_) {
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
           if (seconds_since(looked) < 1) continue;
-          publish_new();
+          publish_new(tried_);
           looked = Clock::now();
         }
       }) {}
@@ -27,15 +28,16 @@ RunPublisher::RunPublisher(PublishOptions options)
 RunPublisher::~RunPublisher() {
   ends_ = true;
   thread_.join();
-  publish_new();
+  publish_new(published_);
 }
 
-void RunPublisher::publish_new() {
+void RunPublisher::publish_new(const Path& known) {
   try {
     const auto newest = latest_checkpoint(RunFolder{options_.run}.checkpoints());
-    if (!newest || newest->path == tried_) return;
+    if (!newest || newest->path == known) return;
     tried_ = newest->path;
     const Path path = publish(options_);
+    published_ = tried_;
     print_note("\npublished {}\n", path.string());
   } catch (const std::exception& error) {
     print_note("\nWARNING: not published: {}\n", words_of(error));

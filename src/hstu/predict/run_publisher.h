@@ -10,8 +10,9 @@
 namespace hstu {
 
 // Looks for a new checkpoint every second, by a thread of its own, and publishes it (publish.h). Of several
-// new ones the newest. What fails is a warning, and is tried again with the next checkpoint: it never ends
-// the run.
+// new ones the newest. What fails is a warning, and is tried again with the next checkpoint and at the end:
+// it never ends the run. What another process publishes there is awaited for ten minutes: that may be the run
+// before it was continued.
 class RunPublisher {
  public:
   explicit RunPublisher(PublishOptions options);
@@ -20,10 +21,10 @@ class RunPublisher {
   RunPublisher& operator=(const RunPublisher&) = delete;
 
  private:
-  void publish_new();
+  void publish_new(const Path& known);
 
   PublishOptions options_;
-  Path tried_ = {};  // the newest checkpoint
+  Path tried_ = {}, published_ = {};  // the newest checkpoint
   std::atomic<bool> ends_ = false;
   std::thread thread_;
 };
