@@ -167,6 +167,13 @@ TEST(PrepareProgram, LeavesNothingWhenTheDiskIsFull) {
   EXPECT_FALSE(std::filesystem::exists(folder / "ds"));
   EXPECT_FALSE(std::filesystem::exists(folder / "ds.partial"));
   EXPECT_EQ(run(movielens(folder, folder / "ds"), folder).exit_status, 0);
+  const Path index = folder / "ds/anchors/m5_w0/training.npy";  // the largest file, and the last
+  const auto limit = static_cast<std::int64_t>(std::filesystem::file_size(index)) - 1;
+  const Result later = run(movielens(folder, folder / "other"), folder, limit);
+  EXPECT_EQ(later.exit_status, 1);
+  EXPECT_THAT(later.text, AllOf(HasSubstr("training.npy"), HasSubstr("limit on file sizes")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "other.partial"));
 }
 
 // The ratings take seconds to read, and the signal comes as soon as the output appears. Returns the program's

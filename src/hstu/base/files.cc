@@ -1,11 +1,13 @@
 #include "hstu/base/files.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
@@ -99,6 +101,14 @@ void rename_and_sync(const Path& from, const Path& to) {
   std::filesystem::rename(from, to, error);
   if (error) fail("cannot rename {} to {}: {}", from.string(), to.string(), error.message());
   sync_folder(to.parent_path());
+}
+
+void sync_file(const Path& path) {
+  const int descriptor = open_or_throw(path, O_RDONLY, "open");
+  const int result = ::fsync(descriptor);
+  const int error = errno;
+  ::close(descriptor);
+  if (result != 0) fail_write(path, error);
 }
 
 void create_and_sync(const Path& folder) {
@@ -312,7 +322,12 @@ StagedFolder::StagedFolder(const Path& final_path) : final_(without_trailing_sla
 
 void StagedFolder::lock_staging() {
   lock_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  // A process that was just killed holds its lock until the system has released its memory.
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   ::close(std::exchange(lock_, -1));
   fail_usage("another program is writing {}: wait for it or choose another name", final_.string());
 }
@@ -329,12 +344,7 @@ StagedFolder::~StagedFolder() {
 void StagedFolder::commit() {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(staging_)) {
     if (entry.is_directory()) sync_folder(entry.path());
-    if (!entry.is_regular_file()) continue;
-    const int descriptor = open_or_throw(entry.path(), O_RDONLY, "open");
-    const int result = ::fsync(descriptor);
-    const int error = errno;
-    ::close(descriptor);
-    if (result != 0) fail_write(entry.path(), error);
+    if (entry.is_regular_file()) sync_file(entry.path());
   }
   sync_folder(staging_);
   const std::scoped_lock lock(at_work().mutex);

@@ -1,4 +1,4 @@
-// Folders and names that a power failure does not take back.
+// Folders, names and contents that a power failure does not take back.
 #pragma once
 
 #include "hstu/base/files.h"
@@ -7,6 +7,9 @@ namespace hstu {
 
 // Renames a file, a folder or a link, replacing `to` as rename(2) does, and fsyncs the folder of `to`.
 void rename_and_sync(const Path& from, const Path& to);
+
+// Fsyncs a file that others have written. Throws Error naming it if that fails.
+void sync_file(const Path& path);
 
 // Creates the folder, and those above it that are missing. Fsyncs the folder of each new one.
 void create_and_sync(const Path& folder);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/folders.h"
 
 namespace hstu {
 namespace {
@@ -71,6 +72,7 @@ StagedFile::~StagedFile() {
 }
 
 void StagedFile::commit() {
+  sync_file(temporary_);
   int result = -1;
   if (existing_ == Existing::refuse) {
     result = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);

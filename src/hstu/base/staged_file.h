@@ -5,9 +5,9 @@
 
 namespace hstu {
 
-// Write into temporary(), close that file, then commit(). Without commit() the destructor removes it. The
-// temporary file is PATH.partial, locked by the process that writes it; it has the number of the process in
-// its name where the file system has no locks.
+// Write into temporary(), close that file, then commit(), which fsyncs it. Without commit() the destructor
+// removes it. The temporary file is PATH.partial, locked by the process that writes it; it has the number of
+// the process in its name where the file system has no locks.
 class StagedFile {
  public:
   enum class Existing {

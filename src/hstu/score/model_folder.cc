@@ -61,6 +61,7 @@ bool is_export(const Path& path) {
 
 void remove_export(const Path& path) {
   const Path removed = path.parent_path() / (kRemoved + path.filename().string());
+  std::filesystem::remove_all(removed);  // of a killed process: a folder replaces no other that has files
   rename_and_sync(path, removed);
   std::filesystem::remove_all(removed);
 }
