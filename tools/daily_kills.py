@@ -99,8 +99,14 @@ class Kills(Plan):
     def kills_for(self, label):
         if self.full():
             return []
+
+        def position(kill):
+            return self.where[kill[:3]][1]
+
         fit = [kill for kill in self.pending if label in self.where[kill[:3]][0]]
-        return sorted(self.next_of(fit, 4 if self.wanted >= 100 else 2), key=lambda kill: self.where[kill[:3]][1])
+        first = self.next_of(fit, 1)  # what comes before it is done then
+        later = [kill for kill in fit if first and position(kill) > position(first[0])]
+        return first + sorted(self.next_of(later, 3 if self.wanted >= 100 else 1), key=position)
 
     def kill_of_server(self):
         fit = [] if self.full() else [kill for kill in self.pending if kill.verb == "serve"]

@@ -276,7 +276,8 @@ class Life:
         for server in servers:
             server.expect_step(step)
         end = time.monotonic() + 10  # a server removes what is old behind its step forward
-        while leftovers := [str(path) for path in self.folder.rglob("*") if LEFTOVER.search(path.name)]:
+        while leftovers := [os.path.join(folder, name) for folder, folders, files in os.walk(self.folder)
+                            for name in folders + files if LEFTOVER.search(name)]:
             if time.monotonic() > end:
                 raise Difference(f"left behind: {leftovers}")
             time.sleep(0.02)

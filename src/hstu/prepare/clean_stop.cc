@@ -1,5 +1,6 @@
 #include "hstu/prepare/clean_stop.h"
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -23,7 +24,8 @@ void stop_cleanly_on_signals() {
   std::thread([signals] {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) return;
-    if (all_folders_committed()) return;  // a summary is all that is left
+    // A summary may be all that is left.
+    if (all_folders_committed()) std::this_thread::sleep_for(std::chrono::seconds(2));
     StagedFolder::remove_all_at_work();
     print_note("\nstopped by {}: the unfinished output was removed\n",
                signal == SIGINT ? "SIGINT" : "SIGTERM");

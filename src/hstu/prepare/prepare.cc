@@ -115,7 +115,7 @@ std::optional<Manifest> write_dataset(const Schema& schema, const Path& input, c
       [&](DatasetWriter& writer, const StreamedLog& streamed, const LogStream& log, StagedFolder& staged) {
         write_names(schema, streamed, writer.folder(), writer.manifest());
         writer.manifest().filters = streamed.filters;
-        const std::optional<Manifest> manifest = finish(writer, streamed);
+        std::optional<Manifest> manifest = finish(writer, streamed);
         note_dropped(streamed.dropped);
         if (!manifest) return manifest;
         for (const std::string& mistake : mistakes_of(schema, log.files(), streamed, *manifest))
