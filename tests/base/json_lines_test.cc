@@ -101,6 +101,14 @@ TEST(JsonLines, AnAlteredLineIsNamed) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("altered.jsonl line 2: expected a JSON object"));
   }
+  const Path twice = fresh("twice.jsonl");
+  append(twice, "{\"step\":1,\"step\":2}\n");
+  try {
+    read_json_lines(twice);
+    FAIL() << "a key that occurs twice was accepted";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the key \"step\" occurs twice"));
+  }
 }
 
 TEST(JsonLines, AFullDiskIsNamed) {

@@ -39,6 +39,26 @@ TEST(JsonText, NamesFileAndByteOfWhatIsNotJson) {
   EXPECT_THAT(refusal(""), HasSubstr("a.json: byte 1: not JSON"));
 }
 
+TEST(JsonText, RefusesAKeyThatOccursTwiceInAnObjectAtAnyDepth) {
+  EXPECT_EQ(refusal(R"({"a": 1, "b": 2, "a": 1})"),
+            "a.json: the key \"a\" occurs twice in an object: the file is torn or was altered");
+  EXPECT_THAT(refusal(R"([{"x": {"a": 1, "\u0061": 2}}])"), HasSubstr("the key \"a\" occurs twice"));
+  EXPECT_EQ(refusal(R"({"a": {"a": [{"a": 1}, {"a": 2}]}, "b": {"a": 1}})"), "");
+  std::string members;
+  for (int i = 0; i < 100; ++i) members += fmt::format("\"k{}\": [], ", i);
+  EXPECT_EQ(refusal("{" + members + "\"k\": 1}"), "");
+  EXPECT_THAT(refusal("{" + members + "\"k99\": 1}"), HasSubstr("the key \"k99\" occurs twice"));
+}
+
+TEST(JsonText, ReadsWhatTheLibraryReads) {
+  const std::string text =
+      R"({"z": [1, -2, 9223372036854775807, 18446744073709551615, 1.5e3, true, null, "a\nb", {}, []],
+                               "a": {"b": {"c": [[1], [{"d": ""}]]}}})";
+  EXPECT_EQ(parse_json(text).dump(), Json::parse(text).dump());
+  EXPECT_EQ(parse_json(" 7 "), 7);
+  EXPECT_EQ(refusal("1e999"), "a.json: a number is too large: the file is torn or was altered");
+}
+
 template <typename Body>
 std::string problem(const Body& body) {
   const Json list = Json::array({1}), object = Json::object();

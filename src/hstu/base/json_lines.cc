@@ -28,11 +28,14 @@ void for_each_line(std::string_view text, const Body& body) {
 }
 
 Json parse_line(std::string_view line, std::int64_t number, const Path& path) {
-  check_json_nesting(line, path);
-  Json json = Json::parse(line, nullptr, false);
-  check(json.is_object(), "{} line {}: expected a JSON object, found \"{}\"", path.string(), number,
-        line.substr(0, 80));
-  return json;
+  std::string why;
+  try {
+    Json json = parse_json(line);
+    if (json.is_object()) return json;
+  } catch (const Error& error) {
+    why = fmt::format(": {}", error.what());
+  }
+  fail("{} line {}: expected a JSON object, found \"{}\"{}", path.string(), number, line.substr(0, 80), why);
 }
 
 // Removes the bytes after the last line end.

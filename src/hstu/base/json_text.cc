@@ -1,8 +1,11 @@
 #include "hstu/base/json_text.h"
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
@@ -21,6 +24,61 @@ std::optional<std::string> behind(std::string_view text, std::string_view first,
   if (!text.starts_with(first) || at == std::string_view::npos) return std::nullopt;
   return std::string(text.substr(at + second.size()));
 }
+
+// Makes a value of what nlohmann's parser finds. (The parser's own callbacks would do, but look through a
+// list again for each of its elements.)
+class JsonBuilder {
+ public:
+  bool null() { return put(nullptr); }
+  bool boolean(bool value) { return put(value); }
+  bool number_integer(std::int64_t value) { return put(value); }
+  bool number_unsigned(std::uint64_t value) { return put(value); }
+  bool number_float(double value, const std::string&) { return put(value); }
+  bool string(std::string& value) { return put(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(const std::string& name) {
+    Json& object = *open_.back();
+    if (object.contains(name))
+      fail("the key \"{}\" occurs twice in an object", printable(name.substr(0, 80)));
+    member_ = &object[name];
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string&, const nlohmann::json::exception& error) {
+    constexpr int kOutOfRange = 406;
+    check(error.id != kOutOfRange, "a number is too large");
+    fail("byte {}: not JSON", byte);
+  }
+  Json take() { return std::move(root_); }
+
+ private:
+  Json& add(Json value) {
+    if (open_.empty()) return root_ = std::move(value);
+    if (open_.back()->is_array())
+      return open_.back()->get_ref<Json::array_t&>().emplace_back(std::move(value));
+    return *member_ = std::move(value);
+  }
+  bool put(Json value) {
+    add(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    check(std::ssize(open_) < kDeepest, "lists and objects are nested deeper than {}", kDeepest);
+    open_.push_back(&add(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // lists and objects, the outermost first
+  Json* member_ = nullptr;   // of the innermost object, whose value comes next
+};
 
 }  // namespace
 
@@ -44,14 +102,18 @@ void check_json_nesting(std::string_view text, const Path& file) {
   }
 }
 
+Json parse_json(std::string_view text) {
+  JsonBuilder builder;
+  Json::sax_parse(text, &builder);
+  return builder.take();
+}
+
 Json parse_json(std::string_view text, const Path& file) {
   check_json_nesting(text, file);
   try {
-    return Json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    fail("{}: byte {}: not JSON: the file is torn or was altered", file.string(), error.byte);
-  } catch (const nlohmann::json::exception&) {  // a number beyond a double
-    fail("{}: a number is too large: the file is torn or was altered", file.string());
+    return parse_json(text);
+  } catch (const Error& error) {
+    fail("{}: {}: the file is torn or was altered", file.string(), error.what());
   }
 }
 

@@ -14,7 +14,11 @@ namespace hstu {
 // such a value would exhaust the stack.
 void check_json_nesting(std::string_view text, const Path& file);
 
-// Throws Error naming the file and the first bad byte.
+// One JSON value. Throws Error that says what the text is instead: no JSON, with the first bad byte; nested
+// too deeply; or an object with a key twice, of which the last value alone would count.
+Json parse_json(std::string_view text);
+
+// The same of a file, which errors name.
 Json parse_json(std::string_view text, const Path& file);
 
 // An exception of nlohmann's JSON in words of hstu: "the field "samples" is missing", "expected an object,

@@ -2,7 +2,7 @@
 
 #include "hstu/base/csv_text.h"
 #include "hstu/base/error.h"
-#include "hstu/base/json.h"
+#include "hstu/base/json_text.h"
 
 namespace hstu {
 namespace {
@@ -17,7 +17,7 @@ std::string field_of(const Json& value, const std::string& name) {
 }  // namespace
 
 std::string csv_of_json(std::string_view text, const std::vector<std::string>& columns) {
-  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json object = parse_json(text);
   check(object.is_object(), "expected a JSON object");
   std::string line;
   for (const std::string& column : columns) {
