@@ -34,6 +34,13 @@ TEST(Calendar, FindsTheUnitOfATime) {
     EXPECT_FALSE(fitting_unit(none).has_value()) << none;
 }
 
+TEST(Calendar, KnowsTimesOfAnotherUnit) {
+  EXPECT_EQ(other_unit(1'700'000'000'000, "s")->unit, "ms");
+  EXPECT_EQ(other_unit(1'700'000'000, "ms")->unit, "s");
+  EXPECT_FALSE(other_unit(1'700'000'000'000, "ms").has_value());
+  EXPECT_FALSE(other_unit(4'200'000'000, "s").has_value()) << "a year after 2100, in any unit";
+}
+
 TEST(Calendar, ReadsIso8601) {
   for (const IsoText& expected : iso_texts()) {
     const auto time = parse_iso_time(expected.text);

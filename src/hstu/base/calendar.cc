@@ -120,6 +120,11 @@ std::optional<FittingUnit> fitting_unit(std::int64_t value) {
   return std::nullopt;
 }
 
+std::optional<FittingUnit> other_unit(std::int64_t value, std::string_view unit) {
+  const std::optional<FittingUnit> fitting = fitting_unit(value);
+  return fitting && fitting->unit != unit ? fitting : std::nullopt;
+}
+
 std::optional<CalendarTime> parse_iso_time(std::string_view text) {
   constexpr std::size_t kLongest = 64;
   if (text.size() > kLongest) return std::nullopt;

@@ -25,6 +25,10 @@ struct FittingUnit {
 };
 std::optional<FittingUnit> fitting_unit(std::int64_t value);
 
+// The unit in which `value` is a time of these years, if that is not `unit`: a wrong unit gives other
+// histories and other scores, and nothing else would be noticed.
+std::optional<FittingUnit> other_unit(std::int64_t value, std::string_view unit);
+
 // A time: seconds since 1970, rounded down, and the rest.
 struct CalendarTime {
   std::int64_t seconds = 0, nanoseconds = 0;  // of the second, 0 to 999,999,999

@@ -1,3 +1,4 @@
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,7 +73,7 @@ void add_predict_command(CLI::App& app) {
       ->type_name("FILE");
   command->add_flag("--trained-items", o.trained_items, "score every item that training has seen");
   command->add_option("--top", o.top, "write only the K highest scores of a request, with their ranks")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50));
+      ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()));
   command
       ->add_option(
           "--exclude-seen", words->seen_actions,

@@ -27,15 +27,11 @@ std::int64_t steps_per_second(TimeStep step) {
   return 1;
 }
 
-// A wrong unit gives other histories and other scores, and nothing else would be noticed.
 void check_unit(const CsvReader& rows, const TimeColumn& time, std::int64_t value, std::int64_t seconds) {
-  const std::int64_t year = calendar_year(seconds);
-  if (is_plausible_year(year)) return;
-  const auto fitting = fitting_unit(value);
   const std::string unit{word_of(kTimeSteps, time.step)};
-  if (!fitting || fitting->unit == unit) return;
-  fail_usage("{}: with --time-unit {} the time {} is in the year {}, with --time-unit {} in {}: change it",
-             rows.place(time.column), unit, value, year, fitting->unit, fitting->year);
+  if (const auto other = other_unit(value, unit))
+    fail_usage("{}: with --time-unit {} the time {} is in the year {}, with --time-unit {} in {}: change it",
+               rows.place(time.column), unit, value, calendar_year(seconds), other->unit, other->year);
 }
 
 }  // namespace
@@ -57,10 +53,6 @@ void ColumnNames::rename(const std::vector<std::string>& words) {
       fail_usage("--columns: there is no column \"{}\"{}", name, suggestion(name, known));
     *found->second = word.substr(equals + 1);
   }
-}
-
-bool counts_from_1970(const Manifest& manifest) {
-  return manifest.counts.events == 0 || is_plausible_year(calendar_year(manifest.time.max));
 }
 
 std::int64_t seconds_of(const CsvReader& rows, const TimeColumn& time) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "hstu/base/choice.h"
-#include "hstu/dataset/manifest.h"
 #include "hstu/predict/csv_reader.h"
 
 namespace hstu {
@@ -34,9 +33,6 @@ struct TimeColumn {
   TimeStep step = TimeStep::seconds;
   bool since_1970 = true;  // false: the times of the histories count from another moment
 };
-
-// A dataset with events of no plausible year has times that do not count from 1970.
-bool counts_from_1970(const Manifest& manifest);
 
 // The time of the current row in seconds, rounded down. Throws Error naming line and column of a text that is
 // no time, UsageError for a number that is plausible in another unit alone, as hstu prepare does.

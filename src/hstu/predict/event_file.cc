@@ -9,6 +9,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/progress.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/counted_times.h"
 #include "hstu/dataset/event_sorter.h"
 #include "hstu/dataset/names.h"
 #include "hstu/dataset/user_order.h"
@@ -63,8 +64,13 @@ struct ContextColumn {
   std::size_t column = 0;
   std::optional<Names> codes = {};
 
-  std::int64_t value(const CsvReader& rows) const {
-    return codes ? codes->id_of(rows.field(column)).value_or(0) : rows.integer(column);
+  std::int64_t unknown = 0;
+
+  std::int64_t value(const CsvReader& rows) {
+    if (!codes) return rows.integer(column);
+    const auto code = codes->id_of(rows.field(column));
+    if (!code && !rows.field(column).empty()) ++unknown;
+    return code.value_or(0);
   }
 };
 
@@ -104,14 +110,14 @@ struct RowBlock {
 
 }  // namespace
 
-void write_events(const Path& file, const ColumnNames& names, const Dataset& schema,
-                  const std::vector<bool>& needed, const Path& folder) {
+std::int64_t write_events(const Path& file, const ColumnNames& names, const Dataset& schema,
+                          const std::vector<bool>& needed, const Path& folder) {
   const Manifest& manifest = schema.manifest();
   CsvReader rows{ByteSource(file, word_of(kTimeSteps, names.time_step))};
   const std::size_t user = rows.column(names.user), item = rows.column(names.item),
                     time = rows.column(names.time), action = rows.column(names.action);
   const TimeColumn times{time, names.time_step, counts_from_1970(manifest)};
-  const std::vector<std::optional<ContextColumn>> context = context_columns(rows, schema, needed);
+  std::vector<std::optional<ContextColumn>> context = context_columns(rows, schema, needed);
   const bool user_texts = manifest.hashed.contains("user"), item_texts = manifest.hashed.contains("item");
   const auto not_negative = [&](std::size_t column, bool texts) {
     const std::int64_t id = read_id(rows, column, texts);
@@ -139,10 +145,17 @@ void write_events(const Path& file, const ColumnNames& names, const Dataset& sch
   add_item_columns(schema, folder, writer.finish({}));
   progress.advance_to(rows.rows());
   progress.finish();
+  std::int64_t unknown = 0;
+  for (const std::optional<ContextColumn>& column : context) unknown += column ? column->unknown : 0;
+  return unknown;
 }
 
 void write_schema(const Dataset& schema, const Path& folder) {
-  add_item_columns(schema, folder, DatasetWriter(folder, description_of(schema.manifest())).finish({}));
+  Manifest description = description_of(schema.manifest());
+  description.times = schema.manifest().times;
+  Manifest manifest = DatasetWriter(folder, description).finish({});
+  manifest.time = schema.manifest().time;
+  add_item_columns(schema, folder, std::move(manifest));
 }
 
 }  // namespace hstu

@@ -189,6 +189,8 @@ PredictResult find_items(const PredictOptions& options) {
   }
   PredictResult result = search.finish();
   result.seconds = seconds_since(start);
+  result.unknown_texts = histories.unknown_texts();
+  result.untrained_events = histories.untrained_events(retriever);
   progress.advance_to(result.scores);
   progress.finish(fmt::format("{} users", with_separators(result.requests)));
   if (result.without_history > 0)
@@ -197,6 +199,7 @@ PredictResult find_items(const PredictOptions& options) {
   if (result.without_items > 0)
     print_note("{} of {} users have had all items, and have no rows in the output\n",
                with_separators(result.without_items), with_separators(result.requests));
+  tell_unknown_inputs(result);
   return result;
 }
 

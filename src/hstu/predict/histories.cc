@@ -1,6 +1,7 @@
 #include "hstu/predict/histories.h"
 
 #include "hstu/base/error.h"
+#include "hstu/dataset/counted_times.h"
 #include "hstu/predict/event_file.h"
 #include "hstu/run/other_data.h"
 #include "hstu/score/needed_columns.h"
@@ -24,8 +25,8 @@ Histories::Histories(const ModelFolder& model, const Path& data, const Path& eve
   }
   const Dataset schema(own);
   written_.emplace(scratch);
-  write_events(events, columns, schema, context_of_events(model.options, schema.manifest()),
-               written_->path());
+  unknown_texts_ = write_events(events, columns, schema, context_of_events(model.options, schema.manifest()),
+                                written_->path());
   dataset_.emplace(written_->path());
   since_1970_ = counts_from_1970(schema.manifest());
 }

@@ -276,13 +276,21 @@ PredictResult predict(const PredictOptions& options) {
   result.seconds = seconds_since(start);
   progress.advance_to(result.scores);
   progress.finish(fmt::format("{} requests", with_separators(result.requests)));
-  if (requests.unknown_texts() > 0) {
-    print_note("{} values of context columns are texts that the dataset does not have: read as 0\n",
-               with_separators(requests.unknown_texts()));
-  }
-  result.unknown_texts = requests.unknown_texts();
+  result.unknown_texts = requests.unknown_texts() + histories.unknown_texts();
+  result.untrained_events = histories.untrained_events(scorer);
+  tell_unknown_inputs(result);
   tell_unknown(result, scorer.bad_ids());
   return result;
+}
+
+void tell_unknown_inputs(const PredictResult& result) {
+  if (result.unknown_texts > 0)
+    print_note("{} values of context columns are texts that the dataset does not have: read as 0\n",
+               with_separators(result.unknown_texts));
+  if (result.untrained_events > 0)
+    print_note(
+        "{} events of the table have items that training has not seen: their rows have initial values\n",
+        with_separators(result.untrained_events));
 }
 
 Json to_json(const PredictResult& result) {
@@ -293,6 +301,7 @@ Json to_json(const PredictResult& result) {
             {"scores_per_s", result.seconds > 0 ? static_cast<double>(result.scores) / result.seconds : 0},
             {"without_history", result.without_history},
             {"untrained_items", result.untrained_items},
+            {"untrained_events", result.untrained_events},
             {"unknown_texts", result.unknown_texts}};
   json["bad_ids"] = Json::object();
   for (const auto& [feature, count] : result.bad_ids) json["bad_ids"][feature] = count;

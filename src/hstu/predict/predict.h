@@ -45,6 +45,7 @@ struct PredictResult {
   std::int64_t without_items = 0;               // requests of which nothing else was left
   std::int64_t without_history = 0;             // requests of users without events before their time
   std::int64_t untrained_items = 0;             // scores of items that training has not seen
+  std::int64_t untrained_events = 0;            // of a table of events, with such items
   std::int64_t unknown_texts = 0;               // values of context columns that have no code
   std::map<std::string, std::int64_t> bad_ids;  // occurrences of ids outside their tables, by feature
 };
@@ -55,6 +56,9 @@ struct PredictResult {
 PredictResult predict(const PredictOptions& options);
 
 Json to_json(const PredictResult& result);
+
+// Prints a note where texts or items of the tables are unknown.
+void tell_unknown_inputs(const PredictResult& result);
 
 // The folder in which options.events becomes a dataset.
 Path scratch_of(const PredictOptions& options);
