@@ -146,6 +146,39 @@ TEST_F(Publish, IncrementsThatAreTornOrAloneAreRefused) {
   EXPECT_THAT(message_of<Error>(read), ::testing::HasSubstr("step_00000002"));
 }
 
+TEST_F(Publish, ExportsAgainWhatAnExtendedDatasetDescribes) {
+  options_.checkpoint = {.every_steps = 2, .keep = 10};
+  options_.training.max_steps = 4;
+  run("run");
+  const auto at = [&](const char* step) {
+    return publish(
+        {.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .keep = 9, .full_every = 3});
+  };
+  const auto dataset_of = [&](const char* name) {
+    return Json::parse(read_file(folder_ / "to" / name / "manifest.json")).at("dataset").at("id");
+  };
+  at("2"), at("4");
+  const std::string before = Dataset(folder_ / "dataset").manifest().id;
+  extend_small_dataset(folder_ / "dataset", 30, 32);
+  const std::string after = Dataset(folder_ / "dataset").manifest().id;
+  ASSERT_NE(before, after);
+  std::filesystem::create_directories(folder_ / "to/.fresh_step_00000004");  // of a publisher that was killed
+  at("4");
+  EXPECT_EQ(dataset_of("step_00000004"), after);
+  EXPECT_EQ(dataset_of("step_00000002"), before);
+  const auto written = std::filesystem::last_write_time(folder_ / "to/step_00000004/manifest.json");
+  at("4");
+  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "to/step_00000004/manifest.json"), written);
+  at("2");  // the base of step 4, which stays one
+  EXPECT_EQ(dataset_of("current"), after);
+  EXPECT_EQ(rows_of(open_model_folder(folder_ / "to/step_00000004").checkpoint),
+            rows_of(Checkpoint(find_checkpoint(folder_ / "run/checkpoints", 4))));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "to/.fresh_step_00000004"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "to/.fresh_step_00000002"));
+  EXPECT_EQ(open_model_folder(folder_ / "to/current").options.data.path.parent_path(),
+            std::filesystem::canonical(folder_ / "to/step_00000002"));
+}
+
 TEST_F(Publish, ReplacesWhatAnotherRunPublishedOfThatStep) {
   options_.checkpoint = {.every_steps = 2, .keep = 10};
   options_.training.max_steps = 4;

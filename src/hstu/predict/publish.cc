@@ -17,6 +17,7 @@
 #include "hstu/base/terminal.h"
 #include "hstu/checkpoint/checkpoint.h"
 #include "hstu/checkpoint/checkpoint_folder.h"
+#include "hstu/dataset/manifest.h"
 #include "hstu/objects/object_url.h"
 #include "hstu/predict/export.h"
 #include "hstu/predict/publish_to_store.h"
@@ -31,25 +32,36 @@ namespace {
 constexpr const char* kPrefix = "step_";
 constexpr const char* kBeside = "published";  // of a run: what a store gets
 
-// What names a checkpoint of a run.
+// What an export is made of: a checkpoint of a run, and the run's dataset, to which days are appended.
 struct Source {
   std::int64_t step = -1;
-  std::string identity;
+  std::string identity, dataset;
   bool operator==(const Source&) const = default;
+  bool is_checkpoint(const Source& o) const { return step == o.step && identity == o.identity; }
 };
+
+// The id of the dataset that an export would describe; "": there is none.
+std::string dataset_of(const PublishOptions& options, const CheckpointManifest& checkpoint) {
+  const Path path =
+      options.data.empty() ? read_run_options(open_run_folder(options.run)).data.path : options.data;
+  if (!std::filesystem::exists(path / kManifestFile)) return "";
+  const Manifest manifest = read_manifest(path);
+  return manifest.extends_or_is(checkpoint.state.value("dataset", "")) ? manifest.id : "";
+}
 
 Source source_of(const PublishOptions& options) {
   return read_checkpoint(open_run_folder(options.run).checkpoints(), options.checkpoint,
-                         [](const Path& path) {
+                         [&](const Path& path) {
                            const CheckpointManifest manifest = read_checkpoint_manifest(path);
-                           return Source{manifest.step, manifest.identity()};
+                           return Source{manifest.step, manifest.identity(), dataset_of(options, manifest)};
                          });
 }
 
 // Of an export that publish() made.
 Source source_of_export(const Path& path) {
   const Json manifest = parse_json(read_file(ExportFolder{path}.manifest()), ExportFolder{path}.manifest());
-  return {manifest.value("step", std::int64_t{-1}), manifest.value("source", "")};
+  return {manifest.value("step", std::int64_t{-1}), manifest.value("source", ""),
+          manifest.value("dataset", Json::object()).value("id", "")};
 }
 
 std::optional<CheckpointLink> link_of(const Path& path) {
@@ -106,7 +118,7 @@ void choose_base(const Path& folder, const PublishOptions& options, ExportOption
 void remove_other(const Path& folder, const Path& path, const Source& source) {
   if (!is_export(path)) return;
   const Source found = source_of_export(path);
-  if (found.identity.empty() || found == source) return;  // earlier versions did not name it
+  if (found.identity.empty() || found.is_checkpoint(source)) return;  // earlier versions did not name it
   print_note("{}: was of another checkpoint of this step: it is replaced\n", path.string());
   for (const Path& other : exports_in(folder))
     if (base_of(other) == path) remove_export(other);
@@ -132,18 +144,33 @@ class PublicationLock {
   FileLock lock_;
 };
 
+// Of an export whose run has other data now. Its weights have the same bytes again: those that have it as
+// their base keep it.
+void export_again(const Path& path, ExportOptions next) {
+  next.output = fresh_export(path);
+  if (const std::optional<CheckpointLink> link = link_of(path)) {
+    next.base = *base_of(path);
+    next.increments = link->increments;
+  }
+  export_model(next);
+  replace_folder(next.output, path);
+  sync_folder(path.parent_path());
+}
+
 Path publish_in(const Path& folder, const PublishOptions& options) {
   remove_unfinished(folder);
   const Source source = source_of(options);
   Path path = folder / name_of(source.step);
   remove_other(folder, path, source);
+  ExportOptions next{.run = options.run,
+                     .output = path,
+                     .checkpoint = options.checkpoint == "best" ? "best" : std::to_string(source.step),
+                     .data = options.data};
   if (!is_export(path)) {
-    ExportOptions next{.run = options.run,
-                       .output = path,
-                       .checkpoint = options.checkpoint == "best" ? "best" : std::to_string(source.step),
-                       .data = options.data};
     choose_base(folder, options, next);
     export_model(next);
+  } else if (!source.dataset.empty() && source_of_export(path).dataset != source.dataset) {
+    export_again(path, std::move(next));
   }
   set_link(folder, kCurrentLink, path);
   remove_older(folder, path, options.keep);

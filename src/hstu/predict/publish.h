@@ -26,11 +26,12 @@ struct PublishOptions {
   std::chrono::seconds patience{0};  // while another process publishes there
 };
 
-// Makes the export TO/step_STEP of the checkpoint unless it is there, lets the link TO/current name it, and
-// removes older exports. A server sees the old export or the new one, whenever this is interrupted; calling
-// it again finishes the work. An export of another checkpoint of the same step, and what has it as its base,
-// is removed. Returns the export's path, or s3://BUCKET/FOLDER/NAME. Throws UsageError if another process
-// publishes there for longer than `patience`, or if the run is not one.
+// Makes the export TO/step_STEP of the checkpoint unless it is there, and again if the run's dataset was
+// extended since, lets the link TO/current name it, and removes older exports. A server sees the old export
+// or the new one, whenever this is interrupted; calling it again finishes the work. An export of another
+// checkpoint of the same step, and what has it as its base, is removed. Returns the export's path, or
+// s3://BUCKET/FOLDER/NAME. Throws UsageError if another process publishes there for longer than `patience`,
+// or if the run is not one.
 Path publish(const PublishOptions& options);
 
 // Throws UsageError unless exports can be published in the folder, which need not exist, or the URL and the

@@ -1,6 +1,7 @@
 #include "hstu/score/model_folder.h"
 
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "hstu/base/checksum.h"
@@ -19,7 +20,7 @@
 namespace hstu {
 namespace {
 
-constexpr const char* kRemoved = ".removed_";
+constexpr const char *kRemoved = ".removed_", *kFresh = ".fresh_";
 
 // The columns of an export are few, and their values are features: all are compared with their checksums.
 void verify_columns(const Path& dataset) {
@@ -66,17 +67,27 @@ void remove_export(const Path& path) {
   std::filesystem::remove_all(removed);
 }
 
+Path fresh_export(const Path& path) {
+  return path.parent_path() / (kFresh + path.filename().string());
+}
+
 void remove_unfinished(const Path& folder) {
   std::vector<Path> unfinished;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with(kRemoved) || (name.starts_with("step_") && name.ends_with(".partial")))
+    if (name.starts_with(kRemoved) || name.starts_with(kFresh) ||
+        (name.starts_with("step_") && name.ends_with(".partial")))
       unfinished.push_back(entry.path());
   }
   for (const Path& path : unfinished) std::filesystem::remove_all(path);
 }
 
-ModelFolder open_model_folder(const Path& path, const std::string& wanted) {
+ModelFolder open_model_folder(const Path& named, const std::string& wanted) {
+  // A link may name another export before all of this one is read.
+  std::error_code error;
+  const bool is_link = std::filesystem::is_symlink((named / "").parent_path(), error);
+  const Path target = is_link ? std::filesystem::canonical(named, error) : named;
+  const Path& path = error ? named : target;
   if (is_export(path)) {
     const ExportFolder folder{path};
     check_version(folder.manifest());

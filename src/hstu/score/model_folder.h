@@ -28,6 +28,9 @@ bool is_export(const Path& path);
 // An export loses its name before its files, so that it is never half of one.
 void remove_export(const Path& path);
 
+// Where an export is made that replaces the one at `path`.
+Path fresh_export(const Path& path);
+
 // Removes the files of exports in `folder` whose making or removal was interrupted; nobody may be making any.
 void remove_unfinished(const Path& folder);
 

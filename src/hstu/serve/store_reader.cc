@@ -1,5 +1,6 @@
 #include "hstu/serve/store_reader.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -70,11 +71,16 @@ StoredExport StoreReader::described(const std::string& name) const {
   return parse_stored_export(name, *manifest);
 }
 
-// .store/step_STEP says which export the folder of that name is; it is written before the folder gets its
-// name.
+// .store/step_STEP says which export the folder of that name is. A file that was lost or cut is downloaded
+// again.
 bool StoreReader::is_here(const std::string& name, const StoredExport& stored) const {
   const Path label = staging_ / stored.folder;
-  return fs::exists(label) && read_file(label) == name && is_export(folder_ / stored.folder);
+  if (!fs::exists(label) || read_file(label) != name) return false;
+  return std::ranges::all_of(stored.files, [&](const auto& file) {
+    std::error_code error;
+    const auto bytes = fs::file_size(folder_ / stored.folder / file.first, error);
+    return !error && static_cast<std::int64_t>(bytes) == file.second.bytes;
+  });
 }
 
 void StoreReader::download(const std::string& name, const StoredExport& stored) const {
@@ -95,10 +101,14 @@ void StoreReader::download(const std::string& name, const StoredExport& stored) 
 }
 
 void StoreReader::install(const std::string& name, const StoredExport& stored) const {
-  const Path path = folder_ / stored.folder;
-  if (fs::exists(path)) remove_export(path);  // another one of this step
-  write_file(staging_ / stored.folder, name);
-  rename_and_sync(staging_ / name, path);
+  const Path path = folder_ / stored.folder, label = staging_ / stored.folder;
+  const bool replaces = fs::exists(path);  // another one of this step
+  if (replaces) {
+    fs::remove(label);
+    replace_folder(staging_ / name, path);
+  }
+  write_file(label, name);
+  if (!replaces) rename_and_sync(staging_ / name, path);
 }
 
 // A server may be opening what was current until now.
