@@ -52,18 +52,19 @@ typedef struct {
 typedef struct {
   size_t size;  /* [sizeof(hstu_score_request)] */
   int64_t user; /* [0] its id */
-  int64_t time; /* [INT64_MIN: after the user's last event, for vectors and top of retrieval alone] seconds */
+  int64_t time; /* [INT64_MIN: after the user's last event, for vectors and top of retrieval alone] seconds;
+                   of a dataset whose times count from 1970, a number of another unit is refused */
   /* [NULL] The user's events, in any order; those at `time` or later do not count. NULL: those that
    * options.data has of the user. */
   const int64_t* event_items;
   const int64_t* event_times;   /* seconds */
   const uint8_t* event_actions; /* sums of the action bits of the dataset's manifest */
   /* [NULL] (columns, events): context columns of the events in the manifest's order, one after the other;
-   * needed by models with an action_column. */
+   * needed by models with an action_column. Of a column of texts: hstu_score_code. */
   const int64_t* event_contexts;
   int64_t events; /* [0]; -1: there are no arrays, and the user's events are those of options.data */
   /* [NULL] (columns) values of the dataset's context columns, in the manifest's order; needed where
-   * contextual features read one. */
+   * contextual features read one. Of a column of texts: hstu_score_code. */
   const int64_t* contexts;
   const int64_t* items; /* [NULL] the candidates */
   int64_t item_count;   /* [0] */
@@ -84,19 +85,28 @@ HSTU_SCORE_API void hstu_score_close(hstu_scorer* scorer);
 /* What is open. Texts are valid until hstu_score_close. */
 HSTU_SCORE_API int64_t hstu_score_tasks(const hstu_scorer* scorer); /* scores of an item; 0: retrieval */
 HSTU_SCORE_API const char* hstu_score_task(const hstu_scorer* scorer, int64_t task); /* NULL: none */
-HSTU_SCORE_API int64_t hstu_score_width(const hstu_scorer* scorer);   /* of vectors; 0: a model that ranks */
-HSTU_SCORE_API int64_t hstu_score_columns(const hstu_scorer* scorer); /* context columns of the dataset */
+HSTU_SCORE_API int64_t hstu_score_width(const hstu_scorer* scorer); /* of vectors; 0: a model that ranks */
+HSTU_SCORE_API int64_t hstu_score_catalogue(const hstu_scorer* scorer); /* items that top finds at most */
+HSTU_SCORE_API int64_t hstu_score_columns(const hstu_scorer* scorer);   /* context columns of the dataset */
 HSTU_SCORE_API const char* hstu_score_column(const hstu_scorer* scorer, int64_t column); /* NULL: none */
+/* The code of a text of a context column, which requests have in its place; 0: the dataset does not have the
+ * text. -1: a failure; the column may have numbers, which requests have as they are. */
+HSTU_SCORE_API int64_t hstu_score_code(const hstu_scorer* scorer, int64_t column, const char* text);
 HSTU_SCORE_API const char* hstu_score_model(const hstu_scorer* scorer); /* step and hash of the weights */
+
+/* Of all requests that were answered: candidates, and events of requests, whose items the model has no row
+ * for. They count as items that training has not seen; many of them mean wrong ids. */
+HSTU_SCORE_API int64_t hstu_score_untrained_items(const hstu_scorer* scorer);
 
 /* Of a model that ranks: probabilities (items, tasks) of each request, one request after the other. */
 HSTU_SCORE_API hstu_score_status hstu_score(hstu_scorer* scorer, const hstu_score_request* requests,
                                             int64_t count, float* scores);
 
 /* The k items of each request with the highest scores, in order: of its candidates, of all items that
- * training has seen (a model that ranks, no candidates), or of the whole catalogue (retrieval). items (count,
- * k) and scores (count, k) of task 0; found (count): how many there are. exclude_seen: not 0: without the
- * items of the user's events; HSTU_SCORE_SEEN_BY(a sum of action bits): of those with one of these actions.
+ * training has seen (a model that ranks, no candidates), or of the whole catalogue (retrieval). k: at least
+ * 1; all items where there are fewer. items (count, k) and scores (count, k) of task 0; found (count): how
+ * many there are. exclude_seen: not 0: without the items of the user's events; HSTU_SCORE_SEEN_BY(a sum of
+ * action bits): of those with one of these actions.
  */
 #define HSTU_SCORE_SEEN_BY(actions) ((actions) << 8)
 HSTU_SCORE_API hstu_score_status hstu_score_top(hstu_scorer* scorer, const hstu_score_request* requests,

@@ -35,7 +35,8 @@ class Request:
     # The user's events in any order, of which those at `time` or later do not count; contexts of its events are read
     # by models with an action_column alone. None: the events in the scorer's `data`.
     events: Events | tuple[ArrayLike, ArrayLike, ArrayLike] | None = None
-    contexts: ArrayLike | None = None  # (columns) of the dataset's context columns; needed where features read one
+    # (columns) values of the dataset's context columns, needed where features read one; of texts: Scorer.code().
+    contexts: ArrayLike | None = None
 
 
 Requests = Union[Request, Sequence[Request]]
@@ -71,6 +72,8 @@ def _library() -> ctypes.CDLL:
         ("close", None, [scorer]),
         ("tasks", c_int64, [scorer]), ("task", c_char_p, [scorer, c_int64]), ("width", c_int64, [scorer]),
         ("columns", c_int64, [scorer]), ("column", c_char_p, [scorer, c_int64]), ("model", c_char_p, [scorer]),
+        ("code", c_int64, [scorer, c_int64, c_char_p]), ("catalogue", c_int64, [scorer]),
+        ("untrained_items", c_int64, [scorer]),
         ("top", c_int32, [scorer, requests, c_int64, c_int64, c_int32, ints, floats, ints]),
         ("vectors", c_int32, [scorer, requests, c_int64, floats, ints]),
     ]:  # fmt: skip
@@ -136,6 +139,23 @@ class Scorer(OfOneProcess):
         self.columns: list[str] = [self._c.hstu_score_column(open_scorer, k).decode() for k in range(columns)]
         self.width: int = self._c.hstu_score_width(open_scorer)  # of vectors; 0: a model that ranks
 
+    def code(self, column: str, text: str) -> int:
+        """What contexts have in place of a text of a context column of texts; 0: the dataset does not have it."""
+        if column not in self.columns:
+            raise ValueError(f"there is no context column {column!r}; there are {self.columns}")
+        if "\0" in text:
+            raise ValueError(f"expected a text without NUL, found {text!r}")
+        with self._call([]) as (scorer, _, _):
+            code: int = self._c.hstu_score_code(scorer, self.columns.index(column), text.encode())
+            self._check(int(code < 0))
+        return code
+
+    @property
+    def untrained_items(self) -> int:
+        """Of all requests so far: candidates, and events of requests, whose items the model has no row for."""
+        with self._call([]) as (scorer, _, _):
+            return int(self._c.hstu_score_untrained_items(scorer))
+
     def score(self, requests: Requests) -> Any:
         """Probabilities float32 (items, tasks) of a request's items; of a list of requests, a list of such arrays."""
         with self._call(requests) as (scorer, form, count):
@@ -149,12 +169,15 @@ class Scorer(OfOneProcess):
         """The k best items, best first: (items int64, scores float32), each (found). A list of pairs for a list.
 
         Of a request's items, of all items that training has seen where they are None, or (retrieval) of the catalogue.
+        All of them where there are fewer than k.
         exclude_seen leaves out the items of the user's events: True, or a sum of action bits for those of events with
         one of these actions.
         """
         k = int64(k, "k")
         seen = _seen(exclude_seen)
         with self._call(requests) as (scorer, form, count):
+            most = max((form[i].item_count for i in range(count)), default=0)
+            k = min(k, max(most, self._c.hstu_score_catalogue(scorer), 1))  # the arrays need not be larger
             items, found = np.empty((count, max(k, 0)), np.int64), np.zeros(count, np.int64)
             scores = np.empty(items.shape, np.float32)
             self._check(self._c.hstu_score_top(scorer, form, count, k, seen, _pointer(items, c_int64),

@@ -103,6 +103,7 @@ def test_threads_share_a_scorer_and_closing_waits_for_them(exported, cases):
         ({"events": ([1], [1], [256])}, "actions: a value does not fit"),
         ({"contexts": [1, 2]}, r"contexts: expected integers \(1,\)"),
         ({"events": None}, "events"),
+        ({"items": [1], "time": 2**61}, "requests\\[0\\]: time: 2305843009213693952 is no time"),
     ],
 )
 def test_wrong_requests_are_named(scorer, cases, change, text):
@@ -117,6 +118,30 @@ def test_no_candidates_are_not_all_items(scorer, cases):
         scorer.top(request, 3)
     with pytest.raises(ValueError, match="k: 18446744073709551618 does not fit into int64"):
         scorer.top(cases[0][0], 2**64 + 2)
+
+
+def test_one_rule_for_k(scorer, cases, request_of):
+    request = cases[3][0]
+    for k in (0, -5):
+        with pytest.raises(ValueError, match=f"k: expected at least 1, found {k}"):
+            scorer.top(request, k)
+    assert len(scorer.top(request, 2**63 - 1)[0]) == 4
+    everything = scorer.top(request_of(request.user), 2**40)[0]
+    assert len(everything) > 4 and len(scorer.top(request_of(request.user), 3)[0]) == 3
+
+
+def test_items_without_a_row_are_counted_and_columns_of_numbers_have_no_codes(exported, cases, request_of):
+    with hstu.Scorer(exported) as scorer:
+        request = cases[3][0]
+        before = scorer.untrained_items
+        scorer.score(request)
+        known = scorer.untrained_items - before
+        scorer.score(request_of(request.user, items=[10**9, 10**9 + 1]))
+        assert scorer.untrained_items == before + known + 2
+        with pytest.raises(ValueError, match="has numbers"):
+            scorer.code("is_organic", "yes")
+        with pytest.raises(ValueError, match="there is no context column 'store'"):
+            scorer.code("store", "1")
 
 
 def test_actions_that_exclude_are_bits(scorer, cases):

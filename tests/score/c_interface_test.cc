@@ -205,6 +205,45 @@ TEST_F(ScoreInC, AProcessThatWasForkedGetsAnError) {
   EXPECT_EQ(hstu_score(scorer_, &request, 1, &score), HSTU_SCORE_OK) << hstu_score_error();
 }
 
+// Of a dataset whose times count from 1970.
+TEST_F(ScoreInC, RefusesTimesOfAnotherUnitAndCountsItemsWithoutARow) {
+  SmallEvents events = small_events(40, 0, 30);
+  std::vector<std::int64_t> times;
+  for (std::int64_t i = 0; i < std::ssize(events.table.action); ++i)
+    times.push_back(1'700'000'000 + events.table.time[i]);
+  events.table.time = IntegerColumn();
+  events.table.time.append(times);
+  std::filesystem::remove_all(folder_ / "dataset");
+  std::filesystem::create_directories(folder_ / "dataset");
+  write_dataset(folder_ / "dataset", events.description, events.table);
+  train_and_export();
+  ASSERT_EQ(open_in_c(folder_ / "export"), HSTU_SCORE_OK) << hstu_score_error();
+  RequestInC memory{.events = events_of(0), .columns = {}, .contexts = {}, .items = {1, 77}};
+  hstu_score_request request = memory.get(1, 1'700'100'000);
+  float scores[2] = {};
+  EXPECT_EQ(hstu_score(scorer_, &request, 1, scores), HSTU_SCORE_OK) << hstu_score_error();
+  EXPECT_EQ(hstu_score_untrained_items(scorer_), 1);
+  EXPECT_EQ(hstu_score_catalogue(scorer_), 12);
+  for (const std::int64_t factor : {1'000LL, 1'000'000LL, 1'000'000'000LL}) {
+    request.time = 1'700'100'000 * factor;
+    EXPECT_EQ(hstu_score(scorer_, &request, 1, scores), HSTU_SCORE_BAD_REQUEST) << factor;
+    EXPECT_THAT(hstu_score_error(), HasSubstr("requests[0]: time: in s the time"));
+  }
+  request.time = 1'700'100'000;
+  memory.events.time[3] *= 1000;
+  EXPECT_EQ(hstu_score(scorer_, &request, 1, scores), HSTU_SCORE_BAD_REQUEST);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("events: time: in s the time"));
+
+  std::int64_t items[2] = {}, found = 0;
+  for (const std::int64_t k : {0, -1}) {
+    EXPECT_EQ(hstu_score_top(scorer_, &request, 1, k, 0, items, scores, &found), HSTU_SCORE_BAD_REQUEST);
+    EXPECT_EQ(std::string(hstu_score_error()), fmt::format("k: expected at least 1, found {}", k));
+  }
+  EXPECT_EQ(hstu_score_code(scorer_, 0, "1"), -1);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("has numbers"));
+  EXPECT_EQ(hstu_score_code(scorer_, 1, "1"), -1);
+}
+
 TEST_F(ScoreInC, TheExamplesRun) {
   const std::string c = std::string(HSTU_PROGRAM_DIR) + "/example_score_c",
                     cpp = std::string(HSTU_PROGRAM_DIR) + "/example_score_cpp";

@@ -225,7 +225,7 @@ TEST_F(SmallCache, RefusesWhatIsWrongOrTooMuchOfAList) {
   EXPECT_EQ(queue.answer(requests).size(), 3);
   requests[1].items = {-1};
   requests[2].items.clear();
-  EXPECT_THROW(queue.answer(requests), UsageError);
+  EXPECT_THROW(queue.check(*queue.model(), requests[2]), UsageError);
   EXPECT_THROW(queue.answer(histories.several(4, true, queue.model()->form().columns())), QueueIsFull);
   EXPECT_GE(queue.counts().failed, 1);
 }

@@ -89,9 +89,9 @@ std::vector<ScoreAnswer> answers_of(hstu_scorer* scorer, const hstu_score_reques
     try {
       all.push_back(request_of(requests[i], scorer->model->form().columns()));
       change(all.back());
-      scorer->model->check(all.back());
+      scorer->queue->check(*scorer->model, all.back());
     } catch (const hstu::UsageError& e) {
-      hstu::fail_usage("request {}: {}", i, e.what());
+      hstu::fail_request(static_cast<std::size_t>(i), e);
     }
   }
   return scorer->queue->answer(std::move(all));
@@ -174,6 +174,10 @@ std::int64_t hstu_score_width(const hstu_scorer* scorer) {
   return scorer->model->width();
 }
 
+std::int64_t hstu_score_catalogue(const hstu_scorer* scorer) {
+  return scorer == nullptr ? 0 : scorer->model->catalogue_size();
+}
+
 std::int64_t hstu_score_columns(const hstu_scorer* scorer) {
   return static_cast<std::int64_t>(scorer->model->form().columns());
 }
@@ -182,6 +186,25 @@ const char* hstu_score_column(const hstu_scorer* scorer, std::int64_t column) {
   const std::vector<std::string>& names = scorer->model->form().manifest().context;
   return column < 0 || column >= std::ssize(names) ? nullptr
                                                    : names[static_cast<std::size_t>(column)].c_str();
+}
+
+std::int64_t hstu_score_code(const hstu_scorer* scorer, std::int64_t column, const char* text) {
+  std::int64_t code = -1;
+  guarded(HSTU_SCORE_BAD_REQUEST, [&] {
+    if (scorer == nullptr || text == nullptr)
+      hstu::fail_usage("{} is NULL", scorer == nullptr ? "scorer" : "text");
+    const hstu::RequestForm& form = scorer->model->form();
+    const auto columns = static_cast<std::int64_t>(form.columns());
+    if (column < 0 || column >= columns)
+      hstu::fail_usage("column: expected a number of 0 to {}, found {}", columns - 1, column);
+    code = form.code_of(static_cast<std::size_t>(column), text).value_or(0);
+  });
+  return code;
+}
+
+std::int64_t hstu_score_untrained_items(const hstu_scorer* scorer) {
+  if (scorer == nullptr || !scorer->process.is_ours()) return 0;
+  return scorer->queue->counts().untrained_items;
 }
 
 const char* hstu_score_model(const hstu_scorer* scorer) {
@@ -206,6 +229,7 @@ hstu_score_status hstu_score_top(hstu_scorer* scorer, const hstu_score_request* 
     check_output(items, count, "items");
     check_output(scores, count, "scores");
     check_output(found, count, "found");
+    if (k < 1) hstu::fail_usage("k: expected at least 1, found {}", k);
     if (exclude_seen >= HSTU_SCORE_SEEN_BY(0x100))
       hstu::fail_usage("exclude_seen: expected 0, 1 or HSTU_SCORE_SEEN_BY(actions), found {}", exclude_seen);
     const std::vector<ScoreAnswer> answers = answers_of(scorer, requests, count, [&](ScoreRequest& r) {

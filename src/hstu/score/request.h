@@ -1,11 +1,12 @@
 // A request to a scorer from memory, and its answer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
-#include <string>
 #include <vector>
+
+#include "hstu/base/error.h"
 
 namespace hstu {
 
@@ -39,10 +40,16 @@ struct ScoreRequest {
   std::uint8_t seen_actions = 0;
 };
 
+// What is wrong with one of several requests that were asked together.
+[[noreturn]] inline void fail_request(std::size_t number, const UsageError& error) {
+  fail_usage("requests[{}]: {}", number, error.what());
+}
+
 struct ScoreAnswer {
-  std::vector<std::int64_t> items;  // of top: in the order of their scores
-  std::vector<float> scores;        // (items, tasks); of top by kind retrieval (items); of vectors (E)
-  bool has_history = false;         // the user has events before the time
+  std::vector<std::int64_t> items;   // of top: in the order of their scores
+  std::vector<float> scores;         // (items, tasks); of top by kind retrieval (items); of vectors (E)
+  bool has_history = false;          // the user has events before the time
+  std::int64_t untrained_items = 0;  // RequestScorer::untrained_items(), where a queue answers
 };
 
 }  // namespace hstu

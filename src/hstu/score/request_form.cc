@@ -57,6 +57,15 @@ std::optional<std::int64_t> RequestForm::code_of(std::size_t column, std::string
   return codes->id_of(text);
 }
 
+void RequestForm::check_codes(std::size_t column, std::span<const std::int64_t> values) const {
+  if (!has_texts(column)) return;
+  const std::int64_t most = codes_[column]->size();
+  for (const std::int64_t value : values)
+    if (value < 0 || value > most)
+      fail_usage("the context column \"{}\" has texts: expected a code of 0 to {}, found {}",
+                 manifest().context[column], most, value);
+}
+
 std::optional<std::string_view> RequestForm::item_name(std::int64_t item) const {
   return items_ ? items_->name_of(item) : std::nullopt;
 }

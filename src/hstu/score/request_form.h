@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,9 @@ class RequestForm {
   // The index of a context column. UsageError with the nearest name if there is none.
   std::size_t column(std::string_view name) const;
   bool has_texts(std::size_t column) const { return codes_[column].has_value(); }  // of a context column
+  // UsageError naming a value that is no code of a context column of texts: 0 is none, the texts count
+  // from 1.
+  void check_codes(std::size_t column, std::span<const std::int64_t> values) const;
   // The code of a text of a context column, none for a text that the dataset does not have. UsageError where
   // the column has no texts.
   std::optional<std::int64_t> code_of(std::size_t column, std::string_view text) const;

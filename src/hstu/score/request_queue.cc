@@ -48,8 +48,7 @@ void RequestQueue::push(Waiting& waiting) {
 }
 
 void RequestQueue::submit(const Model& model, ScoreRequest request, Done done) {
-  check(*model, request);
-  Waiting waiting{model, std::move(request), std::move(done), Clock::now()};
+  Waiting waiting{model, std::move(request), std::move(done)};
   {
     const std::scoped_lock lock(mutex_);
     push(waiting);
@@ -59,35 +58,30 @@ void RequestQueue::submit(const Model& model, ScoreRequest request, Done done) {
 
 std::vector<ScoreAnswer> RequestQueue::answer(std::vector<ScoreRequest> requests) {
   std::mutex mutex;
-  std::condition_variable all;
+  std::condition_variable answered;
   std::size_t left = requests.size();
   std::vector<ScoreAnswer> answers(requests.size());
   std::vector<std::exception_ptr> failures(requests.size());
   const Model current = model();
-  std::vector<Waiting> right;
+  std::vector<Waiting> all;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto done = [&, i](ScoreAnswer answer, const std::exception_ptr& failure) {
       const std::scoped_lock lock(mutex);
       answers[i] = std::move(answer), failures[i] = failure;
-      if (--left == 0) all.notify_one();  // under the lock: the waiting function ends after it
+      if (--left == 0) answered.notify_one();  // under the lock: the waiting function ends after it
     };
-    try {
-      check(*current, requests[i]);
-      right.push_back({current, std::move(requests[i]), done, Clock::now()});
-    } catch (...) {
-      done({}, std::current_exception());
-    }
+    all.push_back({current, std::move(requests[i]), done});
   }
   std::size_t pushed = 0;
   try {
     const std::scoped_lock queue(mutex_);
-    for (; pushed < right.size(); ++pushed) push(right[pushed]);
+    for (; pushed < all.size(); ++pushed) push(all[pushed]);
   } catch (...) {
-    for (; pushed < right.size(); ++pushed) right[pushed].done({}, std::current_exception());
+    for (; pushed < all.size(); ++pushed) all[pushed].done({}, std::current_exception());
   }
   changed_.notify_one();
   std::unique_lock lock(mutex);
-  all.wait(lock, [&] { return left == 0; });
+  answered.wait(lock, [&] { return left == 0; });
   for (const std::exception_ptr& failure : failures)
     if (failure) std::rethrow_exception(failure);
   return answers;
@@ -162,11 +156,15 @@ void RequestQueue::finish(Given& given) {
     const Clock::time_point now = Clock::now();
     const std::scoped_lock lock(mutex_);
     counts_.requests += std::ssize(given.batch);
+    for (const Waiting& waiting : given.batch) counts_.untrained_items += waiting.untrained_items;
     ++counts_.batches;
     counts_.busy_seconds += seconds_between(std::exchange(busy_since_, now), now);
     counts_.cache = cache == nullptr ? HistoryCacheCounts() : cache->counts();
   }
-  for (std::size_t i = 0; i < answers.size(); ++i) given.batch[i].done(std::move(answers[i]), nullptr);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    answers[i].untrained_items = given.batch[i].untrained_items;
+    given.batch[i].done(std::move(answers[i]), nullptr);
+  }
   given = {};  // and with it the model, if another one has replaced it
 }
 

@@ -34,7 +34,8 @@ struct QueueIsFull : Error {
 
 struct QueueCounts {
   std::int64_t requests = 0, failed = 0, batches = 0, waiting = 0;
-  double busy_seconds = 0;  // of the thread that computes
+  std::int64_t untrained_items = 0;  // ScoreAnswer::untrained_items
+  double busy_seconds = 0;           // of the thread that computes
   HistoryCacheCounts cache;
 };
 
@@ -55,11 +56,12 @@ class RequestQueue {
   Model model() const;
   void replace(Model model);
 
-  // Checks the request here, on the caller's thread: UsageError if it is wrong. Calls done, which must not
-  // throw, from the thread that computes. Throws QueueIsFull. `model`: one that model() returned; it computes
-  // the answer.
+  // UsageError if the request is wrong, which is counted.
+  void check(const RequestScorer& model, const ScoreRequest& request);
+  // Of a request that check() accepts. Calls done, which must not throw, from the thread that computes.
+  // Throws QueueIsFull. `model`: one that model() returned; it computes the answer.
   void submit(const Model& model, ScoreRequest request, Done done);
-  // Waits for the answers, in the order of the requests, which enter the queue together. Throws the first
+  // Waits for the answers of such requests, in their order; they enter the queue together. Throws the first
   // failure.
   std::vector<ScoreAnswer> answer(std::vector<ScoreRequest> requests);
 
@@ -70,14 +72,14 @@ class RequestQueue {
     Model model;
     ScoreRequest request;
     Done done;
-    Clock::time_point since;
+    Clock::time_point since = Clock::now();
+    std::int64_t untrained_items = model->untrained_items(request);
   };
   struct Given {  // a batch that the device has been given
     std::vector<Waiting> batch;
     RequestScorer::Begun begun;
     bool is_refused = false;
   };
-  void check(const RequestScorer& model, const ScoreRequest& request);
   void push(Waiting& waiting);
   void work(int threads);
   bool take(std::vector<Waiting>& batch);

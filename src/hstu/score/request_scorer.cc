@@ -6,11 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "hstu/base/calendar.h"
 #include "hstu/base/checksum.h"
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/comm/communicator.h"
+#include "hstu/dataset/counted_times.h"
 #include "hstu/options/make_task.h"
 #include "hstu/run/other_data.h"
 #include "hstu/score/model_folder.h"
@@ -22,9 +24,11 @@ namespace {
 
 constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
-std::string version_of(const Checkpoint& checkpoint) {
-  const std::string hash = checksum(read_file(checkpoint.path() / kManifestName));
-  return fmt::format("{}-{}", checkpoint.step(), hash.substr(0, 16));
+// Attributes of items, texts behind codes and an export's configuration change scores too.
+std::string version_of(const ModelFolder& model, const Dataset& schema) {
+  std::string text = read_file(model.checkpoint.path() / kManifestName) + schema.manifest().id;
+  if (!model.has_events) text += read_file(ExportFolder{model.checkpoint.path().parent_path()}.config());
+  return fmt::format("{}-{}", model.checkpoint.step(), checksum(text).substr(0, 16));
 }
 
 // The first of the values for which is_bad(); null if there is none. Histories are long and almost always
@@ -36,11 +40,17 @@ const T* first_bad(std::span<const T> values, const IsBad& is_bad) {
   return bad == 0 ? nullptr : &*std::ranges::find_if(values, is_bad);
 }
 
-// Differences of two times must have 64 bits.
-void check_times(const char* what, std::span<const std::int64_t> times) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  if (const auto* const bad = first_bad(times, [](std::int64_t t) { return t < -kMost || t > kMost; }))
-    fail_usage("{}: {} is no time in seconds", what, *bad);
+// Differences of two times must have 64 bits. Since 1970, numbers of another unit are noticed.
+void check_times(const char* what, std::span<const std::int64_t> times, bool since_1970) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60, kYear2101 = 4'133'980'800;
+  const auto* const first = first_bad(times, [](std::int64_t t) { return t < -kMost || t >= kYear2101; });
+  if (first == nullptr) return;
+  for (const std::int64_t t : times.subspan(static_cast<std::size_t>(first - times.data()))) {
+    if (const auto other = since_1970 ? other_unit(t, "s") : std::nullopt)
+      fail_usage("{}: in s the time {} is in the year {}, in {} in {}: expected seconds", what, t,
+                 calendar_year(t), other->unit, other->year);
+    if (t < -kMost || t > kMost) fail_usage("{}: {} is no time in seconds", what, t);
+  }
 }
 
 void check_ids(const char* what, std::span<const std::int64_t> ids) {
@@ -67,8 +77,8 @@ RequestScorer::RequestScorer(const RequestScorerOptions& options) {
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
   run_ = model.options;
-  version_ = version_of(model.checkpoint);
   schema_ = std::make_unique<Dataset>(options.data.empty() ? run_.data.path : options.data);
+  version_ = version_of(model, *schema_);
   check_readable(model.checkpoint, run_.data.path, *schema_);
   if (model.has_events || !options.data.empty()) data_ = schema_.get();
   memory_ = std::make_unique<EventMemory>(*schema_);
@@ -118,7 +128,8 @@ void RequestScorer::check(const ScoreRequest& r) const {
   if (retriever_ && !r.items.empty())
     fail_usage("items: this model finds items of its whole catalogue: leave them out");
   if (scorer_ && !r.time) fail_usage("time: expected the time of the request");
-  if (r.time) check_times("time", std::span(&*r.time, 1));
+  const bool since_1970 = counts_from_1970(form_->manifest());
+  if (r.time) check_times("time", std::span(&*r.time, 1), since_1970);
   if (scorer_ && r.task >= scorer_->tasks().size())
     fail_usage("task: expected a number below {}, found {}", scorer_->tasks().size(), r.task);
   const std::size_t columns = form_->columns();
@@ -126,6 +137,8 @@ void RequestScorer::check(const ScoreRequest& r) const {
   const bool needs = contains(needed, true);
   if (r.context.size() != columns && (needs || !r.context.empty()))
     fail_usage("context: expected {} values, found {}", columns, r.context.size());
+  for (std::size_t c = 0; c < r.context.size(); ++c)
+    if (needed[c]) form_->check_codes(c, std::span(r.context).subspan(c, 1));
   if (!r.events) {
     if (data_ == nullptr)
       fail_usage(
@@ -138,7 +151,7 @@ void RequestScorer::check(const ScoreRequest& r) const {
     fail_usage("events: {} items, {} times and {} actions are not of the same events", count,
                events.time.size(), events.action.size());
   check_ids("events: item", events.item);
-  check_times("events: time", events.time);
+  check_times("events: time", events.time, since_1970);
   const auto is_unknown = [&](std::uint8_t action) { return (action & ~known) != 0; };
   if (const auto* const bad = first_bad(std::span(events.action), is_unknown))
     fail_usage("events: action: expected a sum of bits of {}, found {}", known, *bad);
@@ -149,7 +162,21 @@ void RequestScorer::check(const ScoreRequest& r) const {
     if (values != count && (form_->of_events()[c] || values != 0))
       fail_usage("events: context column \"{}\": expected {} values, found {}", form_->manifest().context[c],
                  count, values);
+    if (form_->of_events()[c]) form_->check_codes(c, events.context[c]);
   }
+}
+
+std::int64_t RequestScorer::untrained_items(const ScoreRequest& r) const {
+  const auto count = [&](const std::vector<std::int64_t>& items) {
+    return std::ranges::count_if(items, [&](std::int64_t item) {
+      return scorer_ ? !scorer_->is_trained(item) : !retriever_->is_trained(item);
+    });
+  };
+  return count(r.items) + (r.events ? count(r.events->item) : 0);
+}
+
+std::int64_t RequestScorer::catalogue_size() const {
+  return std::ssize(scorer_ ? scorer_->trained_items() : retriever_->items());
 }
 
 RequestScorer::Begun RequestScorer::begin(std::span<const ScoreRequest* const> requests) {
@@ -274,7 +301,6 @@ void RequestScorer::find(std::span<const Open* const> asked, std::span<const flo
     queries.excluded_offsets.push_back(std::ssize(queries.excluded));
     top = std::max(top, o->request->top);
   }
-  top = std::min(top, std::ssize(retriever_->items()));
   const auto lists = retriever_->top(queries, top);
   for (std::size_t q = 0; q < asked.size(); ++q) {
     const auto count = static_cast<std::size_t>(std::min(asked[q]->request->top, std::ssize(lists[q])));

@@ -32,12 +32,13 @@ class RequestScorer {
   // Throws UsageError or Error, as `hstu predict` does, for what cannot be opened or scored.
   explicit RequestScorer(const RequestScorerOptions& options);
 
-  bool ranks() const { return scorer_ != nullptr; }    // false: kind retrieval
+  bool ranks() const { return scorer_ != nullptr; }                                  // false: kind retrieval
+  bool has_vectors() const { return retriever_ && retriever_->compares_vectors(); }  // of users
   bool has_users() const { return data_ != nullptr; }  // requests may leave their events out
   std::vector<std::string> tasks() const;              // of a model that ranks
   std::int64_t width() const;                          // E of vectors; 0: a model that ranks
   const RequestForm& form() const { return *form_; }
-  // The step and a hash of everything that was trained: equal if and only if the weights are.
+  // The step and a hash of what scores depend on: what was trained, the dataset, an export's configuration.
   const std::string& version() const { return version_; }
   // Null: none are kept.
   const HistoryCache* cache() const;
@@ -45,6 +46,10 @@ class RequestScorer {
 
   // UsageError with what is wrong with a request.
   void check(const ScoreRequest& request) const;
+  // Candidates, and events of the request, whose items the model has no row for: read as rows begin.
+  std::int64_t untrained_items(const ScoreRequest& request) const;
+  // That `top` finds at most without candidates.
+  std::int64_t catalogue_size() const;
 
  private:
   // A request and its user's events.

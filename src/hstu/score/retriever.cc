@@ -66,6 +66,11 @@ std::vector<std::int64_t> Retriever::contexts_of(const User& user) const {
   return values;
 }
 
+bool Retriever::is_trained(std::int64_t item) const {
+  return lists_ != nullptr ? std::ranges::binary_search(items_, item)
+                           : pass_.learner().tables[0].contains(item);
+}
+
 Retriever::Vectors Retriever::vectors(std::span<const User> users) {
   std::vector<Candidate> candidates;
   candidates.reserve(users.size());
@@ -91,6 +96,7 @@ Retriever::Vectors Retriever::vectors(std::span<const User> users) {
 
 std::vector<std::vector<kernels::ScoredItem>> Retriever::top(const CatalogueQueryList& queries,
                                                              std::int64_t k) {
+  k = std::min(k, std::ssize(items_));
   if (blocks_) return catalogue_top(*blocks_, queries, k, one_rank());
   const std::size_t n = queries.excluded_offsets.size() - 1;
   std::vector<std::vector<kernels::ScoredItem>> found;

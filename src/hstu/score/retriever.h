@@ -33,8 +33,8 @@ class Retriever {
   };
   Vectors vectors(std::span<const User> users);
 
-  // (Q) the first k items that are not excluded, of queries with vectors of vectors(). The first call
-  // prepares the catalogue (CatalogueBlocks), for all. Throws NotFiniteError.
+  // (Q) the first k items, or all of fewer, that are not excluded, of queries with vectors of vectors(). The
+  // first call prepares the catalogue (CatalogueBlocks), for all. Throws NotFiniteError.
   std::vector<std::vector<kernels::ScoredItem>> top(const CatalogueQueryList& queries, std::int64_t k);
 
   // Whether vectors are compared with those of items; false: a vector is a list that the model has found.
@@ -43,7 +43,9 @@ class Retriever {
   const CatalogueScores& catalogue() const { return catalogue_; }
   std::int64_t width() const { return catalogue_.rows.width; }       // E
   const std::vector<std::int64_t>& items() const { return items_; }  // (V) ascending
-  std::vector<float> item_vectors();                                 // (V, E) as they are compared
+  // Whether the model knows the item: by a row of its table, or in its lists.
+  bool is_trained(std::int64_t item) const;
+  std::vector<float> item_vectors();  // (V, E) as they are compared
 
  private:
   // The values of the dataset's context columns, of the user's latest event; 0 where the model reads none.

@@ -60,7 +60,7 @@ std::vector<float> Scorer::finish(const Begun& begun) {
 }
 
 bool Scorer::is_trained(std::int64_t item) const {
-  return std::binary_search(trained_items_.begin(), trained_items_.end(), item);
+  return pass_.learner().tables[0].contains(item);
 }
 
 }  // namespace hstu
