@@ -72,6 +72,8 @@ ScoreRequest read_request(Reader& body, Asked asked, std::size_t columns) {
   const std::int64_t flags = body.number("flags");
   if ((flags & ~(kExcludeSeen | kContexts | kEventContexts | kSeenActions)) != 0)
     fail_usage("body: flags: {} has unknown bits", flags);
+  if (asked != Asked::top && (request.top != 0 || (flags & (kExcludeSeen | kSeenActions)) != 0))
+    fail_usage("body: k and flags: k = {} and exclude seen are of /top alone: expected 0", request.top);
   request.exclude_seen = (flags & (kExcludeSeen | kSeenActions)) != 0;
   request.seen_actions = static_cast<std::uint8_t>((flags & kSeenActions) >> 8);
   if (events >= 0) {
@@ -105,7 +107,13 @@ std::vector<ScoreRequest> read_binary_requests(std::string_view text, Asked aske
     fail_usage("body: expected the bytes HSTQ1 and three zeros at the beginning");
   const std::int64_t count = body.count("requests");
   std::vector<ScoreRequest> requests;
-  for (std::int64_t i = 0; i < count; ++i) requests.push_back(read_request(body, asked, columns));
+  for (std::int64_t i = 0; i < count; ++i) {
+    try {
+      requests.push_back(read_request(body, asked, columns));
+    } catch (const UsageError& e) {
+      fail_request(requests.size(), e);
+    }
+  }
   body.expect_end();
   return requests;
 }

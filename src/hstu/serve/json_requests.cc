@@ -3,47 +3,65 @@
 #include <algorithm>
 #include <limits>
 
+#include "hstu/base/calendar.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json.h"
 #include "hstu/base/json_text.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/counted_times.h"
 #include "hstu/dataset/names.h"
 
 namespace hstu {
 namespace {
 
+// Beyond it, JSON's readers of many languages round whole numbers.
+constexpr std::int64_t kLargestExact = std::int64_t{1} << 53;
+
 Json parse_body(std::string_view body) {
   try {
-    check_json_nesting(body, "body");
-    return Json::parse(body);
-  } catch (const nlohmann::json::parse_error& e) {
-    fail_usage("body: byte {}: this is not JSON", e.byte);
-  } catch (const nlohmann::json::exception&) {
-    fail_usage("body: a number is too large");
-  } catch (const Error&) {
-    fail_usage("body: lists and objects are nested too deeply");
+    return parse_json(body);
+  } catch (const Error& e) {
+    fail_usage("body: {}", e.what());
   }
+}
+
+// "7.5", "a text", "a list".
+std::string shown(const Json& value) {
+  if (value.is_number()) return value.dump();
+  return value.is_array()    ? "a list"
+         : value.is_string() ? "a text"
+         : value.is_object() ? "an object"
+                             : value.dump();
 }
 
 std::int64_t integer(const Json& value, std::string_view field) {
   const bool fits = value.is_number_integer() &&
                     (!value.is_number_unsigned() ||
                      value.get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
-  if (!fits) fail_usage("{}: expected a whole number of 64 bits, found {}", field, value.type_name());
+  if (!fits) fail_usage("{}: expected a whole number of 64 bits, found {}", field, shown(value));
   return value.get<std::int64_t>();
+}
+
+// Also in digits, for clients whose numbers are doubles.
+std::int64_t number(const Json& value, std::string_view field) {
+  if (!value.is_string()) return integer(value, field);
+  const auto& text = value.get_ref<const std::string&>();
+  const auto whole = parse_number<std::int64_t>(text);
+  if (!whole) fail_usage("{}: expected a whole number of 64 bits, found \"{}\"", field, text);
+  return *whole;
 }
 
 // Ids that are hashes of texts are given as those texts.
 std::int64_t id(const Json& value, bool texts, std::string_view field) {
-  if (!texts) return integer(value, field);
+  if (!texts) return number(value, field);
   if (!value.is_string())
-    fail_usage("{}: expected a text, as the dataset names them, found {}", field, value.type_name());
+    fail_usage("{}: expected a text, as the dataset names them, found {}", field, shown(value));
   if (value.get_ref<const std::string&>().empty()) fail_usage("{}: an empty text is no id", field);
   return id_of_text(value.get_ref<const std::string&>());
 }
 
 const Json& list(const Json& value, std::string_view field) {
-  if (!value.is_array()) fail_usage("{}: expected a list, found {}", field, value.type_name());
+  if (!value.is_array()) fail_usage("{}: expected a list, found {}", field, shown(value));
   return value;
 }
 
@@ -52,7 +70,7 @@ class JsonRequest {
   JsonRequest(const RequestForm& form, const std::vector<std::string>& tasks) : form_(form), tasks_(tasks) {}
 
   ScoreRequest read(const Json& json, Asked asked) {
-    if (!json.is_object()) fail_usage("expected an object, found {}", json.type_name());
+    if (!json.is_object()) fail_usage("expected an object, found {}", shown(json));
     ScoreRequest request;
     request.asked = asked;
     request.context.assign(form_.columns(), 0);
@@ -61,7 +79,7 @@ class JsonRequest {
       if (key == "user") {
         request.user = id(value, form_.users_are_texts(), "user");
       } else if (key == "time") {
-        request.time = integer(value, "time");
+        request.time = seconds(value, "time");
       } else if (key == "events") {
         request.events = events(value);
       } else if (key == "context") {
@@ -83,6 +101,7 @@ class JsonRequest {
         fail_usage("unknown field \"{}\"{}", key, suggestion(key, fields(asked)));
       }
     }
+    if (asked == Asked::top && !json.contains("k")) fail_usage("k: how many items is missing");
     for (std::size_t c = 0; c < given.size(); ++c)
       if (form_.of_requests()[c] && !given[c])
         fail_usage("context: expected a value of \"{}\"", form_.manifest().context[c]);
@@ -103,20 +122,33 @@ class JsonRequest {
       fail_usage("by: the model has no task \"{}\"{}", name, suggestion(name, tasks_));
     return static_cast<std::size_t>(found - tasks_.begin());
   }
+  // Whole seconds, or a text that hstu predict reads as a time.
+  std::int64_t seconds(const Json& value, std::string_view field) const {
+    if (!value.is_string()) return integer(value, field);
+    const auto& text = value.get_ref<const std::string&>();
+    if (const auto whole = parse_number<std::int64_t>(text)) return *whole;
+    const auto date = parse_iso_time(text);
+    if (!date)
+      fail_usage("{}: expected a time, whole seconds or ISO 8601 such as 2024-05-01T12:30:00Z, found \"{}\"",
+                 field, text);
+    if (!counts_from_1970(form_.manifest()))
+      fail_usage(
+          "{}: the times of the histories do not count from 1970: expected a number, found the date {}",
+          field, text);
+    return date->seconds;
+  }
+  // A number is never taken for a text: "1" is the text of a cell 1, and the code 1 that of another one.
   std::int64_t context_value(std::size_t column, const Json& value) {
-    if (value.is_string()) {
-      const auto& text = value.get_ref<const std::string&>();
-      const auto code = form_.code_of(column, text);
-      if (!code && !text.empty()) ++unknown_texts_;
-      return code.value_or(0);
-    }
     const std::string& name = form_.manifest().context[column];
-    if (form_.has_texts(column) && !value.is_number())
-      fail_usage("{}: expected a text, \"\" for none, found {}", name, value.type_name());
-    return integer(value, name);
+    if (!form_.has_texts(column)) return number(value, name);
+    if (!value.is_string()) fail_usage("{}: expected a text, \"\" for none, found {}", name, shown(value));
+    const auto& text = value.get_ref<const std::string&>();
+    const auto code = form_.code_of(column, text);
+    if (!code && !text.empty()) ++unknown_texts_;
+    return code.value_or(0);
   }
   void context(const Json& value, std::vector<std::int64_t>& to, std::vector<bool>& given) {
-    if (!value.is_object()) fail_usage("context: expected an object, found {}", value.type_name());
+    if (!value.is_object()) fail_usage("context: expected an object, found {}", shown(value));
     for (const auto& [name, of_column] : value.items()) {
       const std::size_t column = form_.column(name);
       to[column] = context_value(column, of_column);
@@ -133,7 +165,7 @@ class JsonRequest {
   // true, false, or actions.
   void exclude_seen(const Json& value, ScoreRequest& request) const {
     if (!value.is_boolean() && !value.is_string() && !value.is_number_integer())
-      fail_usage("exclude_seen: expected true, false or actions, found {}", value.type_name());
+      fail_usage("exclude_seen: expected true, false or actions, found {}", shown(value));
     request.exclude_seen = value != false;
     if (value.is_boolean()) return;
     request.seen_actions = action(value);
@@ -141,7 +173,7 @@ class JsonRequest {
   }
   // {"item": [..], "time": [..], "action": [..], NAME: [..]}
   RequestEvents events(const Json& value) {
-    if (!value.is_object()) fail_usage("events: expected an object of lists, found {}", value.type_name());
+    if (!value.is_object()) fail_usage("events: expected an object of lists, found {}", shown(value));
     RequestEvents events;
     events.context.resize(form_.columns());
     for (const auto& [name, values] : value.items()) {
@@ -149,7 +181,7 @@ class JsonRequest {
         if (name == "item") {
           events.item.push_back(id(of_event, form_.items_are_texts(), "events: item"));
         } else if (name == "time") {
-          events.time.push_back(integer(of_event, "events: time"));
+          events.time.push_back(seconds(of_event, "events: time"));
         } else if (name == "action") {
           events.action.push_back(action(of_event));
         } else {
@@ -183,9 +215,10 @@ void add_answer(const ScoreAnswer& answer, Asked asked, const RequestForm& form,
     if (asked == Asked::top) {
       to["items"] = Json::array();
       for (const std::int64_t item : answer.items) {
-        const auto name = form.item_name(item);
-        if (name) {
+        if (const auto name = form.item_name(item)) {
           to["items"].push_back(std::string(*name));
+        } else if (item > kLargestExact || item < -kLargestExact) {
+          to["items"].push_back(std::to_string(item));
         } else {
           to["items"].push_back(item);
         }
@@ -194,6 +227,7 @@ void add_answer(const ScoreAnswer& answer, Asked asked, const RequestForm& form,
     to["scores"] = score_list(answer, tasks);
   }
   to["has_history"] = answer.has_history;
+  to["untrained_items"] = answer.untrained_items;
 }
 
 }  // namespace
@@ -214,7 +248,7 @@ RequestBody read_json_requests(std::string_view body, Asked asked, const Request
     try {
       result.requests.push_back(reader.read(request, asked));
     } catch (const UsageError& e) {
-      fail_usage("request {}: {}", result.requests.size(), e.what());
+      fail_request(result.requests.size(), e);
     }
   }
   result.unknown_texts = reader.unknown_texts();
