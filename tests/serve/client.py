@@ -118,7 +118,9 @@ def hostile(port, most_body):
         ("/score", b'{"user": 1, "time": 9223372036854775807, "items": [1], "events": {}}', 400, "time"),
         ("/score", b'{"itmes": [1]}', 400, "items"),
         ("/score", b'{"requests": 5}', 400, "requests"),
-        ("/score", b'{"requests": [{}, 7]}', 400, "request 1"),
+        ("/score", b'{"requests": [{}, 7]}', 400, "requests[1]"),
+        ("/score", b'{"user": 1, "time": 1, "items": [1], "user": 2}', 400, 'the key "user" occurs twice'),
+        ("/top", b'{"user": 1, "time": 1, "events": {}}', 400, "k: how many items is missing"),
         ("/top", b'{"user": 1, "time": 1, "events": {"item": [1]}, "k": 2}', 400, "events"),
         # What a client filtered down to nothing does not mean all items.
         ("/top", b'{"user": 1, "time": 1, "events": {}, "items": [], "k": 2}', 400, "items"),
@@ -277,6 +279,12 @@ def main():
         versions(int(arguments[0]), arguments[1], int(arguments[2]), *arguments[3:])
     elif mode == "hostile":
         hostile(int(arguments[0]), int(arguments[1]))
+    elif mode == "get":
+        print(get(int(arguments[0]), arguments[1])[1])
+    elif mode == "refused":
+        port, path, file, kind, words = arguments
+        with open(file, "rb") as body:
+            expect_refused(int(port), path, body.read(), 400, words, "application/" + kind)
     elif mode == "crowded":
         crowded(*map(int, arguments[:4]), arguments[4])
     elif mode == "stopped":

@@ -1,10 +1,13 @@
 // The server, asked by a client of Python's standard library (client.py).
 #include "hstu/serve/serve.h"
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -12,6 +15,7 @@
 #include <unistd.h>
 
 #include "hstu/base/error.h"
+#include "hstu/checkpoint/checkpoint_folder.h"
 #include "hstu/checkpoint/manifest.h"
 #include "hstu/serve/binary_requests.h"
 #include "hstu/serve/json_requests.h"
@@ -71,8 +75,26 @@ class Serve : public Score {
       model.check(request);
       requests.push_back(&request);
     }
-    return write_json_answers(model.answer(requests), read.is_list, asked, model.version(), model.form(),
-                              model.tasks());
+    std::vector<ScoreAnswer> answers = model.answer(requests);
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      answers[i].untrained_items = model.untrained_items(*requests[i]);
+    return write_json_answers(answers, read.is_list, asked, model.version(), model.form(), model.tasks());
+  }
+  static std::string get(const Server& server, const char* path) {
+    return client(fmt::format("get {} {}", server.port(), path)).text;
+  }
+  // Until /metrics has the words.
+  static bool counts(const Server& server, const std::string& words) {
+    for (int look = 0; look < 200; ++look) {
+      if (get(server, "/metrics").find(words) != std::string::npos) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return false;
+  }
+  static bool serves(const Server& server, const std::string& model) {
+    for (int look = 0; look < 1000 && server.model() != model; ++look)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return server.model() == model;
   }
 };
 
@@ -215,6 +237,114 @@ TEST_F(Serve, LeavesOutItemsOfSomeActionsAlone) {
   EXPECT_EQ(model.answer({&request, 1})[0].items, expected);
   for (const Json& wrong : {Json("purchase"), Json(0), Json(4), Json(1.5), Json(nullptr)})
     EXPECT_NE(message_of<UsageError>([&] { top(wrong); }), "") << wrong;
+}
+
+TEST_F(Serve, NamesTheRequestOfABatchThatIsWrongAndAnswersNone) {
+  train_and_export();
+  const Server server(serve_options(folder_ / "export"));
+  Json good = body_of(1, {}), none = body_of(2, {});
+  good["k"] = 2, none["k"] = 0;
+  const auto refused = [&](const std::string& body, const char* words, const char* type = "json") {
+    write_file(folder_ / "body", body);
+    const CommandResult result = client(
+        fmt::format("refused {} /top {} {} '{}'", server.port(), (folder_ / "body").string(), type, words));
+    EXPECT_EQ(result.exit_status, 0) << result.text;
+  };
+  refused(Json{{"requests", {good, good, none}}}.dump(), "requests[2]: k: expected at least 1, found 0");
+  refused(none.dump(), "k: expected at least 1, found 0");
+  refused(binary_body_of(1, {}, -3), "requests[0]: k: expected at least 1, found -3", "octet-stream");
+  EXPECT_TRUE(counts(server, "hstu_requests_failed_total 3\n"));
+  EXPECT_TRUE(counts(server, "hstu_batches_total 0\n"));
+}
+
+TEST_F(Serve, CountsItemsThatTheModelHasNoRowFor) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  RequestScorer model({.model = folder_ / "export"});
+  EXPECT_EQ(Json::parse(answer(model, body_of(1, {3, 4}), Asked::scores))["untrained_items"], 0);
+  Json body = body_of(1, {3, 77, -1});
+  body["events"]["item"][0] = 1'000'000;
+  EXPECT_EQ(Json::parse(answer(model, body, Asked::scores))["untrained_items"], 3);
+  const Server server(serve_options(folder_ / "export"));
+  write_file(folder_ / "bodies.jsonl", body.dump() + "\n");
+  measure_server({.port = server.port(), .requests = folder_ / "bodies.jsonl", .rate = 20, .seconds = 0.1});
+  EXPECT_TRUE(counts(server, "hstu_unknown_items_total 6\n"));
+}
+
+TEST_F(Serve, KIsOfTopAloneAndMayBeLargerThanTheCatalogue) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  RequestScorer model({.model = folder_ / "export"});
+  Json body = body_of(1, {3, 4});
+  for (const std::int64_t k : {std::int64_t{2}, std::int64_t{3}, std::numeric_limits<std::int64_t>::max()}) {
+    body["k"] = k;
+    EXPECT_EQ(Json::parse(answer(model, body, Asked::top))["items"].size(), 2U) << k;
+    EXPECT_EQ(read_binary_requests(binary_body_of(1, {3, 4}, k), Asked::top, 1)[0].top, k);
+  }
+  EXPECT_THAT(
+      message_of<UsageError>([&] { read_binary_requests(binary_body_of(1, {3}, 5), Asked::scores, 1); }),
+      ::testing::HasSubstr("requests[0]: body: k and flags"));
+}
+
+TEST_F(Serve, RefusesDatesWhereTimesDoNotCountFrom1970) {
+  train_and_export();
+  RequestScorer model({.model = folder_ / "export"});
+  Json body = body_of(1, {3});
+  body["time"] = "2024-05-01";
+  EXPECT_THAT(message_of<UsageError>([&] { answer(model, body, Asked::scores); }),
+              ::testing::HasSubstr("time: the times of the histories do not count from 1970"));
+}
+
+TEST_F(Serve, KeepsItsModelWhileWhatIsPublishedIsForOtherRequests) {
+  train_and_export();
+  const Path published = folder_ / "published";
+  std::filesystem::create_directories(published);
+  std::filesystem::rename(folder_ / "export", published / "first");
+  options_.seed = 9;
+  run("longer");
+  export_model({.run = folder_ / "longer", .output = published / "same"});
+  use_retrieval(SequencePreset::sasrec);
+  run("lists");
+  export_model({.run = folder_ / "lists", .output = published / "lists"});
+  set_link(published, "current", published / "first");
+  ServeOptions options = serve_options(published / "current");
+  options.watch = published;
+  const std::string first = RequestScorer({.model = published / "first"}).version(),
+                    same = RequestScorer({.model = published / "same"}).version(),
+                    lists = RequestScorer({.model = published / "lists"}).version();
+  {
+    const Server server(options);
+    set_link(published, "current", published / "lists");
+    EXPECT_TRUE(counts(server, "hstu_model_load_failures_total 1\n"));
+    EXPECT_EQ(server.model(), first);
+    set_link(published, "current", published / "same");
+    EXPECT_TRUE(serves(server, same));
+  }
+  options.any_kind = true;
+  const Server server(options);
+  set_link(published, "current", published / "lists");
+  EXPECT_TRUE(serves(server, lists));
+}
+
+TEST_F(Serve, OpensAnExportThatWasCopiedWhileItLooked) {
+  train_and_export();
+  options_.seed = 9;
+  run("longer");
+  export_model({.run = folder_ / "longer", .output = folder_ / "second"});
+  ServeOptions options = serve_options(folder_ / "export");
+  options.watch = folder_ / "published";
+  std::filesystem::create_directories(options.watch / "second");
+  std::filesystem::create_directory_symlink("second", options.watch / "current");
+  const Server server(options);
+  EXPECT_TRUE(counts(server, "hstu_model_load_failures_total 1\n"));  // the link names an empty folder
+  const auto copy = [&](const char* name) {
+    std::filesystem::copy(folder_ / "second" / name, options.watch / "second" / name,
+                          std::filesystem::copy_options::recursive);
+  };
+  copy("manifest.json"), copy("model.toml"), copy("dataset");
+  EXPECT_TRUE(counts(server, "hstu_model_loads_total 1\n"));
+  copy("weights");
+  EXPECT_TRUE(serves(server, RequestScorer({.model = folder_ / "second"}).version()));
 }
 
 TEST_F(Serve, IsMeasuredUnderALoad) {

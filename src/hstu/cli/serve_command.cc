@@ -64,6 +64,8 @@ void add_model_options(CLI::App& command, ServeOptions& o) {
           "folder of exports, or s3://BUCKET/FOLDER: go over to the one that its link \"current\" names, or "
           "to its newest")
       ->type_name("DIR");
+  command.add_flag("--any-kind", o.any_kind,
+                   "go over to a model of another kind, with other tasks, context columns or actions, too");
   command.add_option("--watch-seconds", o.watch_seconds, "between looks into it")
       ->check(CLI::Range(0.05, 86'400.0))
       ->capture_default_str();

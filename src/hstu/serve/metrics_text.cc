@@ -54,6 +54,8 @@ std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connection
   put(text, "hstu_requests_waiting", "gauge", "users that wait for a batch", queue.waiting);
   put(text, "hstu_unknown_texts_total", "counter", "texts of contexts that the dataset does not have",
       unknown_texts_);
+  put(text, "hstu_unknown_items_total", "counter",
+      "candidates and events of requests whose items the model has no row for", queue.untrained_items);
   put(text, "hstu_batches_total", "counter", "forward passes for several users", queue.batches);
   put(text, "hstu_busy_seconds_total", "counter", "of the thread that computes", queue.busy_seconds);
   const HistoryCacheCounts& cache = queue.cache;
@@ -71,7 +73,8 @@ std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connection
       cache.behind_bytes);
   put(text, "hstu_cache_behind_limit_bytes", "gauge", "that they may have", cache.behind_limit);
   put(text, "hstu_model_loads_total", "counter", "models opened, the first one too", loads_);
-  put(text, "hstu_model_load_failures_total", "counter", "models that could not be opened", failed_loads_);
+  put(text, "hstu_model_load_failures_total", "counter",
+      "models that could not be opened or are of another kind", failed_loads_);
   fmt::format_to(to,
                  "# HELP hstu_model_info the model that answers\n# TYPE hstu_model_info "
                  "gauge\nhstu_model_info{{version=\"{}\"}} 1\n",

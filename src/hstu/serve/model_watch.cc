@@ -1,5 +1,6 @@
 #include "hstu/serve/model_watch.h"
 
+#include <algorithm>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -7,7 +8,8 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json_text.h"
-#include "hstu/base/terminal.h"
+#include "hstu/checkpoint/manifest.h"
+#include "hstu/dataset/manifest.h"
 #include "hstu/score/model_folder.h"
 
 namespace hstu {
@@ -24,12 +26,6 @@ std::optional<std::int64_t> step_of_export(const Path& folder) {
   } catch (const std::exception&) {
     return std::nullopt;
   }
-}
-
-// Another export may get the name of one that is gone.
-std::filesystem::file_time_type written_at(const Path& path) {
-  std::error_code ignored;
-  return std::filesystem::last_write_time(ExportFolder{path}.manifest(), ignored);
 }
 
 }  // namespace
@@ -51,20 +47,36 @@ std::optional<Path> published_export(const Path& folder) {
   return error ? std::nullopt : std::optional(path);
 }
 
-ModelWatch::ModelWatch(const Path& folder, const Path& first, double seconds,
-                       std::function<void(const Path&)> changed)
-    : thread_([this, folder, seconds, changed = std::move(changed), known = first,
-               written = written_at(first)]() mutable {
+PublishedExport export_at(const Path& path) {
+  std::error_code error;
+  PublishedExport found{.path = std::filesystem::canonical(path, error)};
+  if (error) found.path = path;
+  const ExportFolder folder{found.path};
+  const Path files[] = {folder.manifest(), folder.config(), folder.weights() / kManifestName,
+                        folder.dataset() / kManifestFile};
+  for (std::size_t f = 0; f < found.written.size(); ++f)
+    found.written[f] = std::filesystem::last_write_time(files[f], error);
+  return found;
+}
+
+ModelWatch::ModelWatch(const Path& folder, const PublishedExport& first, double seconds,
+                       std::function<bool(const Path&)> changed)
+    : thread_([this, folder, seconds, changed = std::move(changed), known = first]() mutable {
         Clock::time_point looked = Clock::now();
+        double pause = seconds;
         while (!ends_) {
           std::this_thread::sleep_for(std::chrono::milliseconds(20));
-          if (seconds_since(looked) < seconds) continue;
+          if (seconds_since(looked) < pause) continue;
           looked = Clock::now();
-          const std::optional<Path> found = published_export(folder);
-          if (!found || (*found == known && written_at(*found) == written)) continue;
-          known = *found;
-          written = written_at(known);
-          changed(known);
+          pause = seconds;
+          const std::optional<Path> path = published_export(folder);
+          if (!path) continue;
+          const PublishedExport found = export_at(*path);
+          if (found == known) continue;
+          if (changed(found.path))
+            known = found;
+          else
+            pause = std::max(seconds, 10 * seconds_since(looked));
         }
       }) {}
 

@@ -67,6 +67,46 @@ RequestBody read_body(const HttpRequest& request, Asked asked, const RequestScor
   return read_json_requests(request.body, asked, model.form(), model.tasks());
 }
 
+// Before any of them is computed.
+void check_all(RequestQueue& queue, const RequestScorer& model, const RequestBody& body) {
+  for (std::size_t i = 0; i < body.requests.size(); ++i) {
+    try {
+      queue.check(model, body.requests[i]);
+    } catch (const UsageError& e) {
+      if (!body.is_list) throw;
+      fail_request(i, e);
+    }
+  }
+}
+
+// What requests and answers consist of: a model that differs in it is not for the same clients.
+Json interface_of(const RequestScorer& model) {
+  const RequestForm& form = model.form();
+  Json json{{"kind", model.ranks() ? "ranking" : "retrieval"},
+            {"vectors", model.has_vectors()},
+            {"tasks", model.tasks()},
+            {"dataset", form.manifest().name},
+            {"texts", Json::array()},
+            {"context", form.manifest().context},
+            {"context_of_requests", form.of_requests()},
+            {"context_of_events", form.of_events()}};
+  if (form.users_are_texts()) json["texts"].push_back("user");
+  if (form.items_are_texts()) json["texts"].push_back("item");
+  for (std::size_t c = 0; c < form.columns(); ++c)
+    if (form.has_texts(c)) json["texts"].push_back(form.manifest().context[c]);
+  json["actions"] = Json::object();
+  for (const ActionBit& action : form.manifest().actions) json["actions"][action.name] = action.bit;
+  return json;
+}
+
+void check_same_interface(const RequestScorer& served, const RequestScorer& newer) {
+  const Json old = interface_of(served), found = interface_of(newer);
+  for (const auto& [key, value] : found.items())
+    if (value != old[key])
+      fail_usage("its {} is {}, and that of the served model {}: hstu serve --any-kind goes over to it", key,
+                 value.dump(), old[key].dump());
+}
+
 std::optional<Asked> asked_by(const std::string& path) {
   if (path == "/score") return Asked::scores;
   if (path == "/top") return Asked::top;
@@ -77,17 +117,17 @@ std::optional<Asked> asked_by(const std::string& path) {
 }  // namespace
 
 Server::Server(const ServeOptions& options) : options_(options) {
-  queue_ = std::make_unique<RequestQueue>(std::make_shared<RequestScorer>(options.model), options.queue);
+  const PublishedExport first = export_at(options.model.model);
+  options_.model.model = first.path;
+  queue_ = std::make_unique<RequestQueue>(std::make_shared<RequestScorer>(options_.model), options.queue);
   metrics_.add_load(true);
   http_ = std::make_unique<HttpServer>(
       options.http,
       [this](HttpRequest request, HttpServer::Respond respond) { handle(std::move(request), respond); });
   http_->start();
   if (options.watch.empty()) return;
-  std::error_code error;
-  const Path first = std::filesystem::canonical(options.model.model, error);
   watch_ = std::make_unique<ModelWatch>(options.watch, first, options.watch_seconds,
-                                        [this](const Path& path) { open_newer(path); });
+                                        [this](const Path& path) { return open_newer(path); });
 }
 
 Server::~Server() {
@@ -130,6 +170,7 @@ void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::R
   const std::int64_t most = options_.queue.waiting > 0 ? std::min(options_.most_users, options_.queue.waiting)
                                                        : options_.most_users;
   if (std::ssize(body.requests) > most) fail_usage("{} requests in one body: at most {}", count, most);
+  check_all(*queue_, *model, body);
   const bool is_list = body.is_list;
   const auto done = [model, asked, binary, is_list, respond](const std::vector<ScoreAnswer>& answers,
                                                              const std::exception_ptr& failure) {
@@ -159,38 +200,40 @@ void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::R
 
 std::string Server::health() const {
   const RequestQueue::Model model = queue_->model();
-  const RequestForm& form = model->form();
   Json json{{"status", "ok"},
             {"model", model->version()},
-            {"kind", model->ranks() ? "ranking" : "retrieval"},
-            {"tasks", model->tasks()},
             {"width", model->width()},
             {"events_in_requests", !model->has_users()},
-            {"history_cache", model->cache() != nullptr},
-            {"context", form.manifest().context},
-            {"context_of_requests", form.of_requests()},
-            {"context_of_events", form.of_events()}};
-  json["actions"] = Json::object();
-  for (const ActionBit& action : form.manifest().actions) json["actions"][action.name] = action.bit;
+            {"history_cache", model->cache() != nullptr}};
+  json.update(interface_of(*model));
   return json.dump() + "\n";
 }
 
-void Server::open_newer(const Path& path) {
+bool Server::open_newer(const Path& path) {
+  bool is_opened = false;
   try {
     const Clock::time_point start = Clock::now();
     RequestScorerOptions options = options_.model;
     options.model = path;
     options.checkpoint = {};
     auto opened = std::make_shared<RequestScorer>(options);
+    is_opened = true;
     const std::string version = opened->version();
-    if (version == model()) return;
-    queue_->replace(std::move(opened));
-    metrics_.add_load(true);
-    print_note("model {} from {}, opened in {:.2f} s\n", version, path.string(), seconds_since(start));
+    if (version != model()) {
+      if (!options_.any_kind) check_same_interface(*queue_->model(), *opened);
+      queue_->replace(std::move(opened));
+      metrics_.add_load(true);
+      print_note("model {} from {}, opened in {:.2f} s\n", version, path.string(), seconds_since(start));
+    }
+    failure_.clear();
   } catch (const std::exception& e) {
+    const std::string failure = fmt::format("{}: the model stays as it is: {}\n", path.string(), words_of(e));
+    if (failure == failure_) return is_opened;  // of the look before
     metrics_.add_load(false);
-    print_note("{}: the model stays as it is: {}\n", path.string(), words_of(e));
+    print_note("{}", failure);
+    failure_ = failure;
   }
+  return is_opened;
 }
 
 void serve(const ServeOptions& options, const std::atomic<bool>& stop) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "hstu/base/files.h"
 #include "hstu/score/request_queue.h"
@@ -20,6 +21,7 @@ struct ServeOptions {
   HttpServerOptions http;
   Path watch = {};                 // a folder in which new exports appear; "": none
   double watch_seconds = 1;        // between looks into it
+  bool any_kind = false;           // go over to models of which other requests are asked, too
   double stop_seconds = 10;        // for answers that are owed at the end
   std::int64_t most_users = 4096;  // requests in one body
 };
@@ -38,10 +40,11 @@ class Server {
   void handle(HttpRequest request, const HttpServer::Respond& respond);
   void answer(const HttpRequest& request, Asked asked, const HttpServer::Respond& respond);
   std::string health() const;
-  void open_newer(const Path& path);
+  bool open_newer(const Path& path);
 
   ServeOptions options_;
   ServeMetrics metrics_;
+  std::string failure_ = {};          // of the last look into the watched folder
   std::unique_ptr<HttpServer> http_;  // outlives the queue, which owes it answers
   std::unique_ptr<RequestQueue> queue_;
   std::unique_ptr<ModelWatch> watch_;
