@@ -45,7 +45,7 @@ typedef struct {
                            cache_bytes */
   int64_t batch_size;   /* [0: as the run's evaluations] samples of a forward pass */
   int64_t most_requests; /* [256] that are answered together */
-  int32_t threads;       /* [0: all cores] that compute, on a processor */
+  int32_t threads;       /* [0: all cores] that compute, on a processor; at most 4096 */
 } hstu_score_options;
 
 /* Call hstu_score_request_init first. Ids are those of the dataset: of ids that are texts, their hashes. */
@@ -82,7 +82,7 @@ HSTU_SCORE_API hstu_score_status hstu_score_open(const hstu_score_options* optio
 /* Waits for requests that are being answered. NULL: does nothing. */
 HSTU_SCORE_API void hstu_score_close(hstu_scorer* scorer);
 
-/* What is open. Texts are valid until hstu_score_close. */
+/* What is open; of NULL: 0 and NULL. Texts are valid until hstu_score_close. */
 HSTU_SCORE_API int64_t hstu_score_tasks(const hstu_scorer* scorer); /* scores of an item; 0: retrieval */
 HSTU_SCORE_API const char* hstu_score_task(const hstu_scorer* scorer, int64_t task); /* NULL: none */
 HSTU_SCORE_API int64_t hstu_score_width(const hstu_scorer* scorer); /* of vectors; 0: a model that ranks */
@@ -105,7 +105,7 @@ HSTU_SCORE_API hstu_score_status hstu_score(hstu_scorer* scorer, const hstu_scor
 /* The k items of each request with the highest scores, in order: of its candidates, of all items that
  * training has seen (a model that ranks, no candidates), or of the whole catalogue (retrieval). k: at least
  * 1; all items where there are fewer. items (count, k) and scores (count, k) of task 0; found (count): how
- * many there are. exclude_seen: not 0: without the items of the user's events; HSTU_SCORE_SEEN_BY(a sum of
+ * many there are. exclude_seen: 0; 1: without the items of the user's events; HSTU_SCORE_SEEN_BY(a sum of
  * action bits): of those with one of these actions.
  */
 #define HSTU_SCORE_SEEN_BY(actions) ((actions) << 8)

@@ -72,6 +72,7 @@ TEST(AttentionInC, AProblemThatWasNotInitialisedIsRefusedByItsSize) {
   p.size -= 8;
   EXPECT_THAT(refusal(&p),
               AllOf(HasSubstr(std::to_string(sizeof p - 8)), HasSubstr(std::to_string(sizeof p))));
+  hstu_attention_problem_init(nullptr);
   EXPECT_THAT(refusal(nullptr), HasSubstr("problem is NULL"));
 }
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -91,6 +92,71 @@ TEST_F(ScoreInC, HasTheBytesOfPredict) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(again, scores);
+}
+
+TEST_F(ScoreInC, TakesNoScorerAndNoOptions) {
+  hstu_score_options_init(nullptr);
+  hstu_score_request_init(nullptr);
+  hstu_score_close(nullptr);
+  EXPECT_EQ(hstu_score_tasks(nullptr), 0);
+  EXPECT_EQ(hstu_score_task(nullptr, 0), nullptr);
+  EXPECT_EQ(hstu_score_width(nullptr), 0);
+  EXPECT_EQ(hstu_score_columns(nullptr), 0);
+  EXPECT_EQ(hstu_score_column(nullptr, 0), nullptr);
+  EXPECT_EQ(hstu_score_model(nullptr), nullptr);
+  EXPECT_EQ(hstu_score(nullptr, nullptr, 0, nullptr), HSTU_SCORE_BAD_REQUEST);
+  EXPECT_EQ(hstu_score_top(nullptr, nullptr, 0, 1, 0, nullptr, nullptr, nullptr), HSTU_SCORE_BAD_REQUEST);
+  EXPECT_EQ(hstu_score_vectors(nullptr, nullptr, 0, nullptr, nullptr), HSTU_SCORE_BAD_REQUEST);
+  EXPECT_EQ(hstu_score_open(nullptr, nullptr), HSTU_SCORE_BAD_MODEL);
+}
+
+TEST_F(ScoreInC, RefusesNumbersOutOfTheirRange) {
+  train_and_export();
+  const std::string model = folder_ / "export";
+  const auto refusal = [&](const auto& change) {
+    hstu_score_options options;
+    hstu_score_options_init(&options);
+    options.model = model.c_str();
+    options.device = "host";
+    change(options);
+    hstu_scorer* scorer = nullptr;
+    EXPECT_EQ(hstu_score_open(&options, &scorer), HSTU_SCORE_BAD_MODEL);
+    EXPECT_EQ(scorer, nullptr);
+    return std::string(hstu_score_error());
+  };
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  using Options = hstu_score_options;
+  EXPECT_THAT(refusal([](Options& o) { o.threads = 2147483647; }),
+              HasSubstr("options.threads: expected 0 to 4096"));
+  EXPECT_THAT(refusal([](Options& o) { o.threads = -1; }), HasSubstr("options.threads"));
+  EXPECT_THAT(refusal([](Options& o) { o.cache_bytes = kMost; }), HasSubstr("options.cache_bytes"));
+  EXPECT_THAT(refusal([](Options& o) { o.cache_behind = -1; }), HasSubstr("options.cache_behind"));
+  EXPECT_THAT(refusal([](Options& o) { o.batch_size = kMost; }), HasSubstr("options.batch_size"));
+  EXPECT_THAT(refusal([](Options& o) { o.most_requests = 0; }), HasSubstr("options.most_requests"));
+
+  ASSERT_EQ(open_in_c(model), HSTU_SCORE_OK) << hstu_score_error();
+  RequestInC memory{.events = events_of(1), .columns = {}, .contexts = {}, .items = {3}};
+  hstu_score_request request = memory.get(1, 25'500);
+  float score = 0;
+  std::int64_t item = 0, found = 0;
+  const auto top = [&](std::int64_t k, std::int32_t exclude_seen) {
+    const hstu_score_status status =
+        hstu_score_top(scorer_, &request, 1, k, exclude_seen, &item, &score, &found);
+    return status == HSTU_SCORE_OK ? std::string() : std::string(hstu_score_error());
+  };
+  EXPECT_EQ(top(1, 1), "");
+  for (const std::int32_t wrong : {-1, 2, 257, HSTU_SCORE_SEEN_BY(0x100)})
+    EXPECT_THAT(top(1, wrong), HasSubstr("exclude_seen")) << wrong;
+  EXPECT_THAT(top(kMost, 0), HasSubstr("k: expected at most"));
+  request.events = -2;
+  EXPECT_EQ(hstu_score(scorer_, &request, 1, &score), HSTU_SCORE_BAD_REQUEST);
+  EXPECT_THAT(hstu_score_error(), HasSubstr("events: expected a number of events, or -1"));
+  for (const std::int64_t wrong : {std::int64_t{-1}, kMost}) {
+    request = memory.get(1, 25'500);
+    request.item_count = wrong;
+    EXPECT_EQ(hstu_score(scorer_, &request, 1, &score), HSTU_SCORE_BAD_REQUEST) << wrong;
+    EXPECT_EQ(hstu_score(scorer_, &request, wrong, &score), HSTU_SCORE_BAD_REQUEST) << wrong;
+  }
 }
 
 TEST_F(ScoreInC, FindsTheItemsOfPredict) {

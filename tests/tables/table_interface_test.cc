@@ -214,6 +214,8 @@ TEST(TableInterface, MistakesAreNamedAndChangeNothing) {
   EXPECT_THAT(refused([](auto& o) { o.evict = "custom"; }), HasSubstr("column of a dataset"));
   EXPECT_THAT(refused([](auto& o) { o.ttl = -1; }), HasSubstr("ttl"));
   EXPECT_THAT(refused([](auto& o) { o.bound = NAN; }), HasSubstr("bound: expected a number, found nan"));
+  EXPECT_THAT(refused([](auto& o) { o.ttl = std::numeric_limits<std::int64_t>::max(); }), HasSubstr("ttl"));
+  EXPECT_THAT(refused([](auto& o) { o.dim = std::numeric_limits<std::int64_t>::max(); }), HasSubstr("dim"));
   EXPECT_THAT(refused([](auto& o) { o.name = nullptr; }), HasSubstr("name is NULL"));
   EXPECT_THAT(refused([](auto& o) { o.size = 8; }), HasSubstr("hstu_table_options_init first"));
   const TableHandle table = open_table(small_table());
@@ -227,6 +229,9 @@ TEST(TableInterface, MistakesAreNamedAndChangeNothing) {
   EXPECT_EQ(hstu_table_rows(table.get()), 0);
   EXPECT_EQ(hstu_table_lookup(table.get(), nullptr, 2, nullptr), 1);
   EXPECT_EQ(hstu_table_lookup(nullptr, ids.data(), 2, nullptr), 1);
+  std::int64_t rows = 0;
+  EXPECT_EQ(hstu_table_export(table.get(), 5, nullptr, nullptr, nullptr, &rows), 1);
+  EXPECT_THAT(hstu_table_error(), HasSubstr("ids is NULL"));
   EXPECT_EQ(hstu_table_load(table.get(), "/nonexistent"), 1);
   hstu_table_close(nullptr);
 }

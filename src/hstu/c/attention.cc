@@ -92,6 +92,7 @@ hstu::AttentionScratch launch_scratch(const AttentionProblem& p, void* workspace
 }  // namespace
 
 void hstu_attention_problem_init(hstu_attention_problem* problem) {
+  if (problem == nullptr) return;
   const AttentionProblem defaults;
   *problem = {};
   problem->size = sizeof(hstu_attention_problem);

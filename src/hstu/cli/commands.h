@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "hstu/base/thread_limit.h"
+
 namespace hstu {
 
 void add_train_command(CLI::App& app);
@@ -48,7 +50,6 @@ inline constexpr int kInterrupted = 75;  // saved, can be resumed; EX_TEMPFAIL o
 inline constexpr const char* kOutOfMemory =
     "out of memory: decrease training.batch_size, data.history_length or the tables' width";
 
-inline constexpr int kMostThreads = 4096;
 // Uses `threads` threads, or all cores that this process may use if it is 0.
 void use_threads(int threads);
 

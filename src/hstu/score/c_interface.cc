@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/thread_limit.h"
+#include "hstu/base/threads.h"
 #include "hstu/score.h"
 #include "hstu/score/request_queue.h"
 
@@ -24,6 +26,8 @@ namespace {
 using hstu::Asked;
 using hstu::ScoreAnswer;
 using hstu::ScoreRequest;
+
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 40;
 
 template <typename Body>
 hstu_score_status guarded(hstu_score_status of_usage, const Body& body) {
@@ -49,10 +53,32 @@ void check_size(const Struct* s, const char* name) {
         name, s->size, sizeof(Struct), name);
 }
 
+void check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+  if (value < least || value > most)
+    hstu::fail_usage("options.{}: expected {} to {}, found {}", name, least, most, value);
+}
+
+// OpenMP ends a process whose threads the system does not start.
+void check_threads(std::int32_t threads) {
+  check_range("threads", threads, 0, hstu::kMostThreads);
+  if (threads == 0) return;
+  const int before = hstu::threads();  // of the calling thread
+  hstu::set_threads(threads);
+  const bool start = hstu::succeeds([] { hstu::check_threads_start(); });
+  hstu::set_threads(before);
+  if (!start) hstu::fail("{}", hstu::last_error());
+}
+
+// More numbers than any memory has are a mistake of the caller.
+void check_count(const char* name, std::int64_t count) {
+  if (count < 0 || count > kMostNumbers)
+    hstu::fail_usage("{}: expected at most {} of them, found {}", name, kMostNumbers, count);
+}
+
 template <typename T>
 std::vector<T> list(const T* values, std::int64_t count, const char* name) {
-  if (count < 0 || (count > 0 && values == nullptr))
-    hstu::fail_usage("{}: expected {} numbers, found {}", name, count, values == nullptr ? "NULL" : "fewer");
+  if (count > 0 && values == nullptr) hstu::fail_usage("{}: expected {} numbers, found NULL", name, count);
+  check_count(name, count);
   return count == 0 ? std::vector<T>() : std::vector<T>(values, values + count);
 }
 
@@ -61,6 +87,9 @@ ScoreRequest request_of(const hstu_score_request& r, std::size_t columns) {
   ScoreRequest request;
   request.user = r.user;
   if (r.time != std::numeric_limits<std::int64_t>::min()) request.time = r.time;
+  if (r.events < -1)
+    hstu::fail_usage("events: expected a number of events, or -1 for those of options.data, found {}",
+                     r.events);
   if (r.events >= 0) {
     hstu::RequestEvents& events = request.events.emplace();
     events.item = list(r.event_items, r.events, "event_items");
@@ -82,8 +111,8 @@ std::vector<ScoreAnswer> answers_of(hstu_scorer* scorer, const hstu_score_reques
                                     std::int64_t count, const Change& change) {
   if (scorer == nullptr) hstu::fail_usage("scorer is NULL");
   scorer->process.check_is_ours("scorer");
-  if (count < 0 || (count > 0 && requests == nullptr))
-    hstu::fail_usage("requests: expected {}, found none", count);
+  check_count("requests", count);
+  if (count > 0 && requests == nullptr) hstu::fail_usage("requests: expected {}, found NULL", count);
   std::vector<ScoreRequest> all;
   for (std::int64_t i = 0; i < count; ++i) {
     try {
@@ -113,12 +142,14 @@ const char* hstu_score_error() {
 }
 
 void hstu_score_options_init(hstu_score_options* options) {
+  if (options == nullptr) return;
   *options = {};
   options->size = sizeof(hstu_score_options);
   options->most_requests = hstu::RequestQueueOptions().most;
 }
 
 void hstu_score_request_init(hstu_score_request* request) {
+  if (request == nullptr) return;
   *request = {};
   request->size = sizeof(hstu_score_request);
   request->time = std::numeric_limits<std::int64_t>::min();
@@ -131,11 +162,11 @@ hstu_score_status hstu_score_open(const hstu_score_options* options, hstu_scorer
     check_size(options, "hstu_score_options");
     if (scorer == nullptr) hstu::fail_usage("scorer is NULL");
     if (options->model == nullptr) hstu::fail_usage("options.model is NULL: name the folder of an export");
-    if (options->cache_bytes < 0 || options->cache_behind < 0 || options->batch_size < 0 ||
-        options->most_requests < 1 || options->threads < 0)
-      hstu::fail_usage(
-          "options: cache_bytes, cache_behind, batch_size and threads are at least 0, most_requests at least "
-          "1");
+    check_range("cache_bytes", options->cache_bytes, 0, std::int64_t{1} << 50);
+    check_range("cache_behind", options->cache_behind, 0, std::int64_t{1} << 50);
+    check_range("batch_size", options->batch_size, 0, std::int64_t{1} << 24);
+    check_range("most_requests", options->most_requests, 1, std::int64_t{1} << 20);
+    check_threads(options->threads);
     const auto text = [](const char* word) { return std::string(word == nullptr ? "" : word); };
     auto opened = std::make_unique<hstu_scorer>();
     opened->model = std::make_shared<hstu::RequestScorer>(
@@ -161,17 +192,16 @@ void hstu_score_close(hstu_scorer* scorer) {
 }
 
 std::int64_t hstu_score_tasks(const hstu_scorer* scorer) {
-  return std::ssize(scorer->tasks);
+  return scorer == nullptr ? 0 : std::ssize(scorer->tasks);
 }
 
 const char* hstu_score_task(const hstu_scorer* scorer, std::int64_t task) {
-  return task < 0 || task >= std::ssize(scorer->tasks)
-             ? nullptr
-             : scorer->tasks[static_cast<std::size_t>(task)].c_str();
+  return task < 0 || task >= hstu_score_tasks(scorer) ? nullptr
+                                                      : scorer->tasks[static_cast<std::size_t>(task)].c_str();
 }
 
 std::int64_t hstu_score_width(const hstu_scorer* scorer) {
-  return scorer->model->width();
+  return scorer == nullptr ? 0 : scorer->model->width();
 }
 
 std::int64_t hstu_score_catalogue(const hstu_scorer* scorer) {
@@ -179,13 +209,12 @@ std::int64_t hstu_score_catalogue(const hstu_scorer* scorer) {
 }
 
 std::int64_t hstu_score_columns(const hstu_scorer* scorer) {
-  return static_cast<std::int64_t>(scorer->model->form().columns());
+  return scorer == nullptr ? 0 : static_cast<std::int64_t>(scorer->model->form().columns());
 }
 
 const char* hstu_score_column(const hstu_scorer* scorer, std::int64_t column) {
-  const std::vector<std::string>& names = scorer->model->form().manifest().context;
-  return column < 0 || column >= std::ssize(names) ? nullptr
-                                                   : names[static_cast<std::size_t>(column)].c_str();
+  if (column < 0 || column >= hstu_score_columns(scorer)) return nullptr;
+  return scorer->model->form().manifest().context[static_cast<std::size_t>(column)].c_str();
 }
 
 std::int64_t hstu_score_code(const hstu_scorer* scorer, std::int64_t column, const char* text) {
@@ -208,7 +237,7 @@ std::int64_t hstu_score_untrained_items(const hstu_scorer* scorer) {
 }
 
 const char* hstu_score_model(const hstu_scorer* scorer) {
-  return scorer->model->version().c_str();
+  return scorer == nullptr ? nullptr : scorer->model->version().c_str();
 }
 
 hstu_score_status hstu_score(hstu_scorer* scorer, const hstu_score_request* requests, std::int64_t count,
@@ -230,13 +259,15 @@ hstu_score_status hstu_score_top(hstu_scorer* scorer, const hstu_score_request* 
     check_output(scores, count, "scores");
     check_output(found, count, "found");
     if (k < 1) hstu::fail_usage("k: expected at least 1, found {}", k);
-    if (exclude_seen >= HSTU_SCORE_SEEN_BY(0x100))
+    if (exclude_seen < 0 || exclude_seen >= HSTU_SCORE_SEEN_BY(0x100) ||
+        (exclude_seen > 1 && (exclude_seen & 0xff) != 0))
       hstu::fail_usage("exclude_seen: expected 0, 1 or HSTU_SCORE_SEEN_BY(actions), found {}", exclude_seen);
+    if (k > kMostNumbers) hstu::fail_usage("k: expected at most {}, found {}", kMostNumbers, k);
     const std::vector<ScoreAnswer> answers = answers_of(scorer, requests, count, [&](ScoreRequest& r) {
       r.asked = Asked::top;
       r.top = k;
       r.exclude_seen = exclude_seen != 0;
-      if (exclude_seen > 0) r.seen_actions = static_cast<std::uint8_t>(exclude_seen >> 8);
+      r.seen_actions = static_cast<std::uint8_t>(exclude_seen >> 8);
     });
     const std::size_t tasks = std::max<std::size_t>(scorer->tasks.size(), 1);
     for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -59,6 +59,7 @@ hstu::TableConfig config_of(const hstu_table_options& o) {
                                     {"ttl", o.ttl},
                                     {"half_life", o.half_life - 1}}) {
     if (value < 0) hstu::fail_usage("tables: {}: the value is too small", name);
+    if (value > std::int64_t{1} << 50) hstu::fail_usage("tables: {}: the value is too large", name);
   }
   for (const auto& [name, value] : {std::pair{"bound", o.bound},
                                     {"mean", o.mean},
@@ -67,6 +68,7 @@ hstu::TableConfig config_of(const hstu_table_options& o) {
                                     {"weight_decay", o.weight_decay}}) {
     if (!std::isfinite(value)) hstu::fail_usage("tables: {}: expected a number, found {}", name, value);
   }
+  if (o.dim > 1 << 24) hstu::fail_usage("tables: dim: expected at most {}, found {}", 1 << 24, o.dim);
   return config;
 }
 
@@ -167,7 +169,10 @@ std::int64_t hstu_table_state_width(hstu_table* table) {
 
 std::int32_t hstu_table_export(hstu_table* table, std::int64_t room, std::int64_t* ids, float* values,
                                float* state, std::int64_t* n) {
-  return guarded([&] { needed(n, "n") = table_of(table).read(room, ids, values, state); });
+  return guarded([&] {
+    if (room > 0) needed(ids, "ids"), needed(values, "values");
+    needed(n, "n") = table_of(table).read(room, ids, values, state);
+  });
 }
 
 std::int32_t hstu_table_save(hstu_table* table, const char* folder) {
