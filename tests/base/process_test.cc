@@ -1,6 +1,7 @@
 #include "hstu/base/process.h"
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -9,6 +10,7 @@
 
 #include "hstu/base/files.h"
 #include "hstu/base/json.h"
+#include "hstu/base/mapped_ranges.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -30,6 +32,42 @@ TEST(ProcessDeathTest, AMappedFileThatShrinksEndsTheProgramWithItsName) {
   const Path path = temporary_folder() / "item.npy";
   write_file(path, std::string(20'000, 'x'));
   EXPECT_EXIT(read_what_is_gone(path), testing::ExitedWithCode(1), "item.npy: became shorter");
+}
+
+// As the last byte of a program that goes on.
+[[noreturn]] void survive_what_is_gone(const Path& path) {
+  prepare_process();
+  survive_lost_pages();
+  const MappedFile file(path);
+  std::filesystem::resize_file(path, 0);
+  const volatile std::byte* const last = &file.bytes().back();
+  const bool is_zero = *last == std::byte{0};
+  std::exit(is_zero && lost_pages() == 1 && lost_file(path.parent_path()) == path &&
+                    lost_file("/else").empty()
+                ? 0
+                : 1);
+}
+
+TEST(ProcessDeathTest, AProgramThatSurvivesLostPagesKnowsTheirFile) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const Path path = temporary_folder() / "item.npy";
+  write_file(path, std::string(20'000, 'x'));
+  EXPECT_EXIT(survive_what_is_gone(path), testing::ExitedWithCode(0), "");
+}
+
+TEST(Process, AMappedFileThatIsKeptInMemoryMayShrink) {
+  const Path folder = temporary_folder(), kept = folder / "names.npy", other = folder / "item.npy";
+  for (const Path& path : {kept, other}) write_file(path, std::string(20'000, 'x'));
+  const MappedFile file(kept);
+  const MappedFile mapped(other);
+  keep_in_memory(folder, [&](const std::string& path) { return path == kept; });
+  for (const Path& path : {kept, other}) {
+    std::ofstream(path, std::ios::in).write("yy", 2);  // in place
+    if (path == kept) std::filesystem::resize_file(path, 5);
+  }
+  EXPECT_EQ(file.bytes().front(), std::byte{'x'});
+  EXPECT_EQ(file.bytes().back(), std::byte{'x'});
+  EXPECT_EQ(mapped.bytes().front(), std::byte{'y'});
 }
 
 // What the library itself says of an exception.

@@ -25,6 +25,7 @@ void say(const char* text) {
 }
 
 void report_lost_page(int signal, siginfo_t* info, void* /*context*/) {
+  if (replace_lost_page(info->si_addr)) return;
   const char* const file = mapped_file_at(info->si_addr);
   if (file == nullptr) {  // a defect of the program: end as without this handler
     std::signal(signal, SIG_DFL);

@@ -10,7 +10,8 @@ namespace hstu {
 // The first call of main(). Descriptors 0 to 2 that are closed are opened on /dev/null: the first data file
 // would otherwise become standard output, and messages would be written into it. A file that exceeds a limit
 // of its size causes an error instead of SIGXFSZ. A mapped file that becomes shorter or unreadable (SIGBUS)
-// ends the program with a message that names it and exit status 1.
+// ends the program with a message that names it and exit status 1, unless survive_lost_pages() was called
+// (mapped_ranges.h).
 void prepare_process();
 
 // What a program says of an exception that ends it. The texts of the standard library's exceptions name
