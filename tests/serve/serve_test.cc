@@ -33,6 +33,9 @@ class Serve : public Score {
   static CommandResult client(const std::string& words) {
     return run_command("python3 " + std::string(HSTU_SOURCE_DIR) + "/tests/serve/client.py " + words);
   }
+  static CommandResult exchanges(const std::string& words) {
+    return run_command("python3 " + std::string(HSTU_SOURCE_DIR) + "/tests/serve/exchanges.py " + words);
+  }
   ServeOptions serve_options(const Path& model) const {
     ServeOptions options;
     options.model = {.model = model, .device = "host", .cache_bytes = 1 << 20};
@@ -160,6 +163,45 @@ TEST_F(Serve, RefusesHostileRequestsAndAnswersTheNext) {
   options.queue.waiting = 3;
   const Server server(options);
   const CommandResult result = client(fmt::format("hostile {} 100000", server.port()));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Serve, CountsEveryRequestThatItRefuses) {
+  train_and_export();
+  ServeOptions options = serve_options(folder_ / "export");
+  options.most_candidates = 200;
+  const Server server(options);
+  const CommandResult result = exchanges(fmt::format("refused {}", server.port()));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Serve, LosesNoAnswerAndTellsEverybodyWhenItEnds) {
+  train_and_export();
+  const CommandResult result = exchanges(fmt::format(
+      "drained {}/hstu {} '{}'", HSTU_PROGRAM_DIR, (folder_ / "export").string(), body_of(1, {2, 3}).dump()));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Serve, GoesOnWhenItsFilesAreEmptied) {
+  use_ranking(200, {"positive"});
+  train_and_export();
+  std::filesystem::copy(folder_ / "dataset", folder_ / "data", std::filesystem::copy_options::recursive);
+  const CommandResult result =
+      exchanges(fmt::format("overwritten {}/hstu {} {} '{}'", HSTU_PROGRAM_DIR, (folder_ / "export").string(),
+                            (folder_ / "data").string(), body_of(1, {2, 3}).dump()));
+  EXPECT_EQ(result.exit_status, 0) << result.text;
+}
+
+TEST_F(Serve, AnswersValidRequestsBetweenHostileOnes) {
+  train_and_export();
+  write_file(folder_ / "body.json", body_of(1, {2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).dump());
+  ServeOptions options = serve_options(folder_ / "export");
+  options.http.most_body_bytes = std::int64_t{8} << 20;
+  options.http.request_seconds = 10;
+  const Server server(options);
+  const CommandResult result = run_command(fmt::format(
+      "python3 {}/tools/serve_load.py --port {} --body {} --seconds 2 --hostile 100 --connections 16",
+      HSTU_SOURCE_DIR, server.port(), (folder_ / "body.json").string()));
   EXPECT_EQ(result.exit_status, 0) << result.text;
 }
 

@@ -24,9 +24,11 @@ namespace {
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 
 constexpr const char* kServeHelp =
-    "Answers POST /score, /top and /vectors, GET /health and /metrics (Prometheus) until SIGTERM or SIGINT;\n"
-    "then it answers what it has accepted and ends with status 0. Requests that arrive together are scored\n"
-    "together. Scores are those of hstu predict, to the last bit. docs/serving.md describes the bodies.\n"
+    "Answers POST /score, /top and /vectors, GET /health, /ready and /metrics (Prometheus) until SIGTERM or\n"
+    "SIGINT; then it answers what it has accepted, and ends with status 0 if all of it had its whole "
+    "answer.\n"
+    "Requests that arrive together are scored together. Scores are those of hstu predict, to the last bit.\n"
+    "docs/serving.md describes the bodies.\n"
     "\n"
     "Examples:\n"
     "  hstu serve exported --port 8080\n"
@@ -93,12 +95,27 @@ void add_server_options(CLI::App& command, ServeOptions& o) {
   command.add_option("--most-body", o.http.most_body_bytes, "of a request; longer ones get status 413")
       ->transform(size_between(1, kMostBytes))
       ->default_str("8MiB");
+  command
+      .add_option("--most-bodies", o.http.most_bodies_bytes,
+                  "of all requests that are longer than 64 KiB together; further ones get status 503")
+      ->transform(size_between(1, kMostBytes))
+      ->default_str("64MiB");
+  command
+      .add_option("--most-candidates", o.most_candidates,
+                  "items of all requests in one body; further ones get status 400")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
   command.add_option("--most-connections", o.http.most_connections, "further ones are closed at once")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command
       .add_option("--request-seconds", o.http.request_seconds, "to send a request, and to take its answer")
       ->check(CLI::Range(0.05, 86'400.0))
+      ->capture_default_str();
+  command
+      .add_option("--drain-seconds", o.drain_seconds,
+                  "after SIGTERM, in which /ready says no and connections are still accepted")
+      ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();
   command.add_option("--idle-seconds", o.http.idle_seconds, "between the requests of a connection")
       ->check(CLI::Range(0.05, 86'400.0))

@@ -1,6 +1,8 @@
 // Requests of many threads in batches for one model: a thread of its own computes, one batch after the other.
 // While a GPU computes a batch, the thread makes the next one if it is full: waiting would not make it
-// larger. Between batches the model may be replaced.
+// larger. Between batches the model may be replaced. Large requests wait in a line of their own, whose
+// batches are computed in turn with those of the others; requests with very many items are computed in parts,
+// in turn with each other: nobody waits for all that one client asks for.
 #pragma once
 
 #include <atomic>
@@ -58,9 +60,9 @@ class RequestQueue {
 
   // UsageError if the request is wrong, which is counted.
   void check(const RequestScorer& model, const ScoreRequest& request);
-  // Of a request that check() accepts. Calls done, which must not throw, from the thread that computes.
-  // Throws QueueIsFull. `model`: one that model() returned; it computes the answer.
-  void submit(const Model& model, ScoreRequest request, Done done);
+  // Of a request that check() accepts. Calls done from the thread that computes. Throws QueueIsFull. `model`:
+  // one that model() returned; it computes the answer.
+  void submit(const Model& model, ScoreRequest request, bool is_large, Done done);
   // Waits for the answers of such requests, in their order; they enter the queue together. Throws the first
   // failure.
   std::vector<ScoreAnswer> answer(std::vector<ScoreRequest> requests);
@@ -68,32 +70,44 @@ class RequestQueue {
   QueueCounts counts() const;
 
  private:
+  // Of a request; of the thread that computes.
+  struct Parts {
+    ScoreAnswer answers;
+    bool has_failed = false;
+  };
   struct Waiting {
     Model model;
     ScoreRequest request;
     Done done;
+    bool is_large = false;
     Clock::time_point since = Clock::now();
     std::int64_t untrained_items = model->untrained_items(request);
+    std::int64_t begun_items = 0;  // in parts
+    std::shared_ptr<Parts> parts = {};
   };
   struct Given {  // a batch that the device has been given
     std::vector<Waiting> batch;
+    std::int64_t requests = 0;  // whose last items these are
     RequestScorer::Begun begun;
     bool is_refused = false;
   };
   void push(Waiting& waiting);
   void work(int threads);
-  bool take(std::vector<Waiting>& batch);
+  bool take(Given& given);
+  static Waiting part_of(Waiting& from, std::int64_t count, bool is_last);
   bool is_full_before(const Given& given) const;
   void begin(Given& given);
   void finish(Given& given);
   void refuse(Given& given);
+  static void give(const Waiting& waiting, ScoreAnswer answer, const std::exception_ptr& failure) noexcept;
 
   RequestQueueOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Model model_;
-  std::deque<Waiting> waiting_;
-  std::atomic<std::int64_t> waiting_count_ = 0;
+  std::deque<Waiting> waiting_, large_;
+  bool large_is_next_ = false;
+  std::atomic<std::int64_t> waiting_count_ = 0;  // of both
   bool ends_ = false;
   QueueCounts counts_;
   Clock::time_point busy_since_;  // of the thread

@@ -10,6 +10,7 @@
 #include "hstu/base/checksum.h"
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
+#include "hstu/base/mapped_ranges.h"
 #include "hstu/base/threads.h"
 #include "hstu/comm/communicator.h"
 #include "hstu/dataset/counted_times.h"
@@ -68,9 +69,17 @@ std::vector<std::int64_t> seen_items(const EventColumns& events, std::uint8_t ac
   return seen;
 }
 
+// Everything else of a dataset is small, or (names and attributes of items) read by every request.
+bool is_not_of_events(const std::string& path) {
+  const std::string name = Path(path).filename();
+  return name != kItemFile && name != kTimestampFile && name != kActionFile && name != kWeightFile &&
+         !name.starts_with("context_");  // context_file()
+}
+
 }  // namespace
 
 RequestScorer::RequestScorer(const RequestScorerOptions& options) {
+  const std::int64_t lost_before = lost_pages();
   if (options.cache_behind > 0 && options.cache_bytes == 0)
     fail_usage("the cache of histories: {} bytes of host memory are behind no cache: give it bytes too",
                options.cache_behind);
@@ -97,7 +106,23 @@ RequestScorer::RequestScorer(const RequestScorerOptions& options) {
     scorer_ = std::make_unique<Scorer>(run_, model.checkpoint, memory, std::move(task));
   }
   pass().read_requests(*memory_);
+  is_on_host_ = pass().learner().compute.device().is_host();
   if (options.cache_bytes > 0) pass().keep_histories({options.cache_bytes, options.cache_behind});
+  keep_in_memory(schema_->folder(), is_not_of_events);
+  if (lost_pages() != lost_before)
+    fail("{}: a file became shorter, or its disk cannot be read, while it was opened",
+         options.model.string());
+}
+
+void RequestScorer::check_files() const {
+  if (lost_pages() == 0) return;
+  const std::string file = lost_file(schema_->folder());
+  if (!file.empty())
+    fail(
+        "{}: became shorter, or its disk cannot be read, while the program used it: restore the file, and "
+        "start "
+        "the program again",
+        file);
 }
 
 std::vector<std::string> RequestScorer::tasks() const {
@@ -179,6 +204,27 @@ std::int64_t RequestScorer::catalogue_size() const {
   return std::ssize(scorer_ ? scorer_->trained_items() : retriever_->items());
 }
 
+ScoreRequest RequestScorer::part_of(const ScoreRequest& request, std::int64_t first,
+                                    std::int64_t count) const {
+  const auto all = items_of(request).subspan(static_cast<std::size_t>(first));
+  const auto part = all.first(std::min(all.size(), static_cast<std::size_t>(count)));
+  ScoreRequest result = request;
+  result.items.assign(part.begin(), part.end());
+  return result;
+}
+
+void RequestScorer::join_parts(const ScoreRequest& request, ScoreAnswer& answers) const {
+  if (request.asked != Asked::top) return;
+  const std::size_t tasks = scorer_->tasks().size();
+  ScoreAnswer best{.items = {}, .scores = {}, .has_history = answers.has_history};
+  for (const std::size_t i : order_of(answers.scores, tasks, request.task, request.top)) {
+    best.items.push_back(answers.items[i]);
+    const auto row = answers.scores.begin() + static_cast<std::ptrdiff_t>(i * tasks);
+    best.scores.insert(best.scores.end(), row, row + static_cast<std::ptrdiff_t>(tasks));
+  }
+  answers = std::move(best);
+}
+
 RequestScorer::Begun RequestScorer::begin(std::span<const ScoreRequest* const> requests) {
   Begun begun;
   begun.answers_.resize(requests.size());
@@ -226,7 +272,8 @@ std::unique_ptr<ScoringBatches> RequestScorer::begin_ranking(std::vector<Open>& 
     const ScoreRequest& request = *o.request;
     std::span<const std::int64_t> items = request.items;
     if (request.asked == Asked::top) {
-      o.left = request.items.empty() ? scorer_->trained_items() : request.items;
+      const auto all = items_of(request);
+      o.left.assign(all.begin(), all.end());
       if (request.exclude_seen) {
         const std::vector<std::int64_t> seen = seen_items(*o.events, request.seen_actions);
         std::erase_if(o.left, [&](std::int64_t item) { return std::ranges::binary_search(seen, item); });

@@ -44,6 +44,22 @@ class RequestScorer {
   const HistoryCache* cache() const;
   ForwardPass& pass() { return scorer_ ? scorer_->pass() : retriever_->pass(); }
 
+  // How many items a request has to be scored; of kind retrieval, which compares vectors with all: 0.
+  std::int64_t scored_items(const ScoreRequest& request) const {
+    if (!scorer_) return 0;
+    return std::ssize(items_of(request));
+  }
+  // So many are scored before other requests have their turn.
+  static constexpr std::int64_t kItemsOnHost = 4'096, kItemsOnGpu = 262'144;
+  std::int64_t most_items() const { return is_on_host_ ? kItemsOnHost : kItemsOnGpu; }
+  // Of a request with others behind them: those from `first` on, at most `count`.
+  ScoreRequest part_of(const ScoreRequest& request, std::int64_t first, std::int64_t count) const;
+  // To the answers of all parts, one after the other, the answer of the request.
+  void join_parts(const ScoreRequest& request, ScoreAnswer& answers) const;
+
+  // Error if a file that it reads is no longer what it was when it was opened: what was answered since is
+  // wrong.
+  void check_files() const;
   // UsageError with what is wrong with a request.
   void check(const ScoreRequest& request) const;
   // Candidates, and events of the request, whose items the model has no row for: read as rows begin.
@@ -84,6 +100,11 @@ class RequestScorer {
   }
 
  private:
+  // Of a model that ranks.
+  std::span<const std::int64_t> items_of(const ScoreRequest& request) const {
+    const bool all = request.asked == Asked::top && request.items.empty();
+    return all ? scorer_->trained_items() : request.items;
+  }
   std::vector<Open> gather(std::span<const ScoreRequest* const> requests, std::vector<ScoreAnswer>& answers);
   std::unique_ptr<ScoringBatches> begin_ranking(std::vector<Open>& open);
   void choose_top(const std::vector<Open>& open) const;
@@ -99,6 +120,7 @@ class RequestScorer {
   std::int64_t scan_limit_ = 0, batch_size_ = 0;
   std::vector<std::int64_t> no_context_;
   std::string version_;
+  bool is_on_host_ = true;
   std::unique_ptr<Scorer> scorer_;        // one of
   std::unique_ptr<Retriever> retriever_;  // the two
 };

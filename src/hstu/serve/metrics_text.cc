@@ -1,5 +1,8 @@
 #include "hstu/serve/metrics_text.h"
 
+#include <initializer_list>
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace hstu {
@@ -9,6 +12,13 @@ template <typename Number>
 void put(std::string& text, const char* name, const char* type, const char* help, Number value) {
   fmt::format_to(std::back_inserter(text), "# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, type, help,
                  value);
+}
+
+void put_causes(std::string& text, const char* name, const char* help,
+                std::initializer_list<std::pair<const char*, std::int64_t>> counts) {
+  fmt::format_to(std::back_inserter(text), "# HELP {0} {1}\n# TYPE {0} counter\n", name, help);
+  for (const auto& [cause, count] : counts)
+    fmt::format_to(std::back_inserter(text), "{}{{cause=\"{}\"}} {}\n", name, cause, count);
 }
 
 }  // namespace
@@ -32,7 +42,7 @@ void ServeMetrics::add_unknown_texts(std::int64_t count) {
   unknown_texts_ += count;
 }
 
-std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connections,
+std::string ServeMetrics::text(const QueueCounts& queue, const HttpCounts& http,
                                const std::string& model) const {
   const std::scoped_lock lock(mutex_);
   std::string text =
@@ -48,7 +58,14 @@ std::string ServeMetrics::text(const QueueCounts& queue, std::int64_t connection
       to,
       "hstu_http_seconds_bucket{{le=\"+Inf\"}} {0}\nhstu_http_seconds_sum {1}\nhstu_http_seconds_count {0}\n",
       within_.back(), seconds_);
-  put(text, "hstu_connections", "gauge", "open connections", connections);
+  put(text, "hstu_connections", "gauge", "open connections", http.connections);
+  put_causes(text, "hstu_connections_refused_total", "connections closed at once",
+             {{"most_connections", http.refused_connections}, {"failed", http.failed_connections}});
+  put(text, "hstu_http_requests_cut_total", "counter",
+      "requests whose client reset the connection before their end", http.cut_requests);
+  put_causes(text, "hstu_http_answers_lost_total",
+             "answers, counted above, that the client did not get whole",
+             {{"closed", http.closed}, {"slow", http.too_slow}, {"failed", http.lost}});
   put(text, "hstu_requests_total", "counter", "users scored", queue.requests);
   put(text, "hstu_requests_failed_total", "counter", "of these, without an answer", queue.failed);
   put(text, "hstu_requests_waiting", "gauge", "users that wait for a batch", queue.waiting);

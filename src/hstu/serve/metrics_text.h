@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "hstu/score/request_queue.h"
+#include "hstu/serve/http_server.h"
 
 namespace hstu {
 
@@ -19,7 +20,7 @@ class ServeMetrics {
   void add_load(bool succeeded);
   void add_unknown_texts(std::int64_t count);
   // In Prometheus' text format.
-  std::string text(const QueueCounts& queue, std::int64_t connections, const std::string& model) const;
+  std::string text(const QueueCounts& queue, const HttpCounts& http, const std::string& model) const;
 
  private:
   static constexpr std::array kBounds{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <exception>
 #include <mutex>
 #include <new>
@@ -13,6 +14,7 @@
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
 #include "hstu/base/json.h"
+#include "hstu/base/mapped_ranges.h"
 #include "hstu/base/process.h"
 #include "hstu/base/terminal.h"
 #include "hstu/serve/binary_requests.h"
@@ -22,6 +24,8 @@ namespace hstu {
 namespace {
 
 constexpr const char* kBinary = "application/octet-stream";
+// Bodies with more than this part of the items of a turn wait in a line of their own.
+constexpr std::int64_t kSmallPart = 4;
 
 // 4xx: another request would succeed; 503: the same one later.
 HttpAnswer failure_answer(const std::exception_ptr& failure) {
@@ -62,8 +66,27 @@ class Gathering {
   std::function<void(std::vector<ScoreAnswer>, std::exception_ptr)> done_;
 };
 
+// Parsed JSON takes up to forty times the bytes of its text: so many values, of which a list or an object
+// counts as four.
+constexpr std::int64_t kMostValues = 1'048'576;
+constexpr std::size_t kBytesOfValue = 128;
+
+// Throws std::bad_alloc now: nlohmann's destructors allocate, and would end the program.
+void expect_memory(std::size_t bytes) {
+  void* volatile memory = ::operator new(bytes);
+  ::operator delete(memory);
+}
+
+void check_values(std::string_view json) {
+  const auto opened = std::ranges::count(json, '[') + std::ranges::count(json, '{');
+  const auto values = 1 + 4 * opened + std::ranges::count(json, ',');
+  if (values > kMostValues) fail_usage("more than {} values in one body", kMostValues);
+  expect_memory(4 * json.size() + kBytesOfValue * static_cast<std::size_t>(values));
+}
+
 RequestBody read_body(const HttpRequest& request, Asked asked, const RequestScorer& model, bool binary) {
   if (binary) return {read_binary_requests(request.body, asked, model.form().columns()), true};
+  check_values(request.body);
   return read_json_requests(request.body, asked, model.form(), model.tasks());
 }
 
@@ -123,7 +146,8 @@ Server::Server(const ServeOptions& options) : options_(options) {
   metrics_.add_load(true);
   http_ = std::make_unique<HttpServer>(
       options.http,
-      [this](HttpRequest request, HttpServer::Respond respond) { handle(std::move(request), respond); });
+      [this](HttpRequest request, HttpServer::Respond respond) { handle(std::move(request), respond); },
+      [this](int status, double seconds) { metrics_.add("other", status, seconds); });
   http_->start();
   if (options.watch.empty()) return;
   watch_ = std::make_unique<ModelWatch>(options.watch, first, options.watch_seconds,
@@ -132,14 +156,24 @@ Server::Server(const ServeOptions& options) : options_(options) {
 
 Server::~Server() {
   watch_.reset();
-  http_->stop(options_.stop_seconds);
+  http_->stop();
   queue_.reset();
+}
+
+void Server::drain() {
+  is_draining_ = true;
+  http_->drain();
+}
+
+std::int64_t Server::stop() {
+  drain();
+  return http_->stop();
 }
 
 void Server::handle(HttpRequest request, const HttpServer::Respond& respond) {
   const Clock::time_point start = Clock::now();
   const std::optional<Asked> asked = asked_by(request.path);
-  const bool is_page = request.path == "/health" || request.path == "/metrics";
+  const bool is_page = request.path == "/health" || request.path == "/ready" || request.path == "/metrics";
   const std::string path = asked || is_page ? request.path : "other";
   const auto answered = [this, path, start, respond](HttpAnswer answer) {
     metrics_.add(path, answer.status, seconds_since(start));
@@ -147,15 +181,16 @@ void Server::handle(HttpRequest request, const HttpServer::Respond& respond) {
   };
   try {
     if (!asked && !is_page)
-      return answered(
-          {.status = 404, .body = json_error("there are /score, /top, /vectors, /health and /metrics")});
+      return answered({.status = 404,
+                       .body = json_error("there are /score, /top, /vectors, /health, /ready and /metrics")});
     if (asked ? request.method != "POST" : request.method != "GET" && request.method != "HEAD")
       return answered(
           {.status = 405, .body = json_error(fmt::format("{} is for {}", path, asked ? "POST" : "GET"))});
     if (asked) return answer(request, *asked, answered);
     if (path == "/health") return answered({.body = health()});
+    if (path == "/ready") return answered(ready());
     answered({.content_type = "text/plain; version=0.0.4",
-              .body = metrics_.text(queue_->counts(), http_->connections(), model())});
+              .body = metrics_.text(queue_->counts(), http_->counts(), model())});
   } catch (...) {
     answered(failure_answer(std::current_exception()));
   }
@@ -163,23 +198,39 @@ void Server::handle(HttpRequest request, const HttpServer::Respond& respond) {
 
 void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::Respond& respond) {
   const RequestQueue::Model model = queue_->model();
-  const bool binary = request.content_type == kBinary;
+  const bool binary = request.media_type == kBinary;
   RequestBody body = read_body(request, asked, *model, binary);
   metrics_.add_unknown_texts(body.unknown_texts);
   const std::size_t count = body.requests.size();
   const std::int64_t most = options_.queue.waiting > 0 ? std::min(options_.most_users, options_.queue.waiting)
                                                        : options_.most_users;
   if (std::ssize(body.requests) > most) fail_usage("{} requests in one body: at most {}", count, most);
+  std::int64_t candidates = 0, scored = 0;
+  for (const ScoreRequest& one : body.requests)
+    candidates += std::ssize(one.items), scored += model->scored_items(one);
+  if (candidates > options_.most_candidates)
+    fail_usage("{} candidates in one body: at most {} (hstu serve --most-candidates)", candidates,
+               options_.most_candidates);
   check_all(*queue_, *model, body);
+  const bool is_large =
+      std::ssize(body.requests) > options_.queue.most || scored > model->most_items() / kSmallPart;
   const bool is_list = body.is_list;
   const auto done = [model, asked, binary, is_list, respond](const std::vector<ScoreAnswer>& answers,
                                                              const std::exception_ptr& failure) {
     try {
       if (failure) return respond(failure_answer(failure));
-      if (binary)
-        return respond({.content_type = kBinary, .body = write_binary_answers(answers, model->version())});
-      respond({.body = write_json_answers(answers, is_list, asked, model->version(), model->form(),
-                                          model->tasks())});
+      HttpAnswer answer{.content_type = kBinary, .body = {}};
+      if (binary) {
+        answer.body = write_binary_answers(answers, model->version());
+      } else {
+        std::size_t values = answers.size();
+        for (const ScoreAnswer& one : answers) values += one.items.size() + one.scores.size();
+        expect_memory(kBytesOfValue * values);
+        answer = {.body = write_json_answers(answers, is_list, asked, model->version(), model->form(),
+                                             model->tasks())};
+      }
+      model->check_files();
+      respond(std::move(answer));
     } catch (...) {
       respond(failure_answer(std::current_exception()));
     }
@@ -191,7 +242,7 @@ void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::R
       gathering->put(i, std::move(one), failure);
     };
     try {
-      queue_->submit(model, std::move(body.requests[i]), put);
+      queue_->submit(model, std::move(body.requests[i]), is_large, put);
     } catch (...) {
       put({}, std::current_exception());
     }
@@ -207,6 +258,16 @@ std::string Server::health() const {
             {"history_cache", model->cache() != nullptr}};
   json.update(interface_of(*model));
   return json.dump() + "\n";
+}
+
+HttpAnswer Server::ready() const {
+  try {
+    check(!is_draining_, "the server is about to end");
+    queue_->model()->check_files();
+  } catch (const Error& e) {
+    return {.status = 503, .body = json_error(e.what())};
+  }
+  return {.body = "{\"status\":\"ready\"}\n"};
 }
 
 bool Server::open_newer(const Path& path) {
@@ -237,10 +298,21 @@ bool Server::open_newer(const Path& path) {
 }
 
 void serve(const ServeOptions& options, const std::atomic<bool>& stop) {
-  const Server server(options);
+  std::signal(SIGPIPE, SIG_IGN);  // who reads the notes may end
+  survive_lost_pages();
+  Server server(options);
   print_note("model {}: serving on http://{}:{}\n", server.model(), options.http.address, server.port());
-  while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  while (!stop) wait();
+  server.drain();
   print_note("stopping: answering what was accepted\n");
+  for (const Clock::time_point begin = Clock::now(); seconds_since(begin) < options.drain_seconds;) wait();
+  const std::int64_t lost = server.stop();
+  check(lost == 0,
+        "{} of the accepted requests have no whole answer: their clients did not take it within {} s (hstu "
+        "serve "
+        "--request-seconds), or there was no memory for it",
+        lost, options.http.request_seconds);
 }
 
 }  // namespace hstu
