@@ -72,7 +72,7 @@ struct CatalogueDrawOptions {
   std::int64_t own = 0;      // items drawn for each example
   bool of_batch = false;     // those are drawn from the targets of the global batch, not from the catalogue
   std::int64_t shared = 0;   // items drawn for all examples of a global batch together
-  bool frequencies = false;  // of items in the training part
+  bool frequencies = false;  // of items among the targets of training
   bool attributes = false;   // those of all items, beside those of the batch
   bool any() const { return own > 0 || shared > 0; }
 };

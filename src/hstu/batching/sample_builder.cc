@@ -53,11 +53,6 @@ SampleBuilder::SampleBuilder(const Dataset& dataset, const DataOptions& options,
   if (options.catalogue.attributes)
     for (const AttributeOfItems& attribute : attributes_) of_catalogue_.emplace_back(attribute.of(catalogue));
   if (options.catalogue.any() && !catalogue.empty()) catalogue_.emplace(catalogue);
-  if (options.catalogue.frequencies && items != nullptr) {
-    std::vector<std::int64_t> ids(items->items().begin(), items->items().end()), counts;
-    for (const std::int64_t id : ids) counts.push_back(items->positives_of(id));
-    frequencies_.emplace(std::move(ids), std::move(counts));
-  }
   require(!options.weighted || dataset.has_weights(), "{}: the dataset has no weights",
           dataset.folder().string());
   if (!draws_negatives() || items == nullptr) return;

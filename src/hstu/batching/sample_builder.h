@@ -19,6 +19,7 @@
 #include "hstu/batching/samples.h"
 #include "hstu/batching/token_events.h"
 #include "hstu/batching/training_items.h"
+#include "hstu/dataset/anchor_list.h"
 #include "hstu/dataset/dataset.h"
 
 namespace hstu {
@@ -66,6 +67,16 @@ class SampleBuilder {
     return SampleScratch(HistoryGatherer(dataset_.action(), dataset_.pool_counts(), rule_));
   }
 
+  // The history of the anchor at `position`, as positions; valid until the next use of `scratch`.
+  std::span<const std::int64_t> history_of(std::int64_t position, SampleScratch& scratch) const {
+    return scratch.gatherer.gather(events_before(dataset_.user_at(position), position));
+  }
+
+  // With options.catalogue.frequencies: counts how often the samples of `training` have each item as a
+  // target, which samples refer to (Samples::frequencies). A pass over all histories; before the first
+  // build(), and not at the same time as one.
+  void count_targets(const AnchorList& training);
+
   // Replaces `drawn` by the negatives of the anchor at `position`.
   void draw_negatives(const BatchDraws& draws, std::int64_t position, std::vector<std::int64_t>& drawn) const;
   bool draws_negatives() const { return data_.negatives.per_positive > 0; }
@@ -108,6 +119,9 @@ class SampleBuilder {
   void add_events(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void add_weights(const Candidate& candidate, std::span<const std::int64_t> history, Samples& samples) const;
   void draw_shared(Samples& samples, SampleScratch& scratch) const;
+  // body(item) for each target of the anchor's sample.
+  template <typename Body>
+  void each_target(std::int64_t anchor, SampleScratch& scratch, const Body& body) const;
   void find_batch_targets(std::span<const std::int64_t> batch, SampleScratch& scratch) const;
   void draw_own(const CatalogueDraws& from, const Candidate& candidate, std::size_t tokens, Samples& samples,
                 SampleScratch& scratch) const;
@@ -123,7 +137,7 @@ class SampleBuilder {
   EventValues events_;
   std::optional<NegativeSampler> negatives_;    // not of requests
   std::optional<CatalogueDraws> catalogue_;     // if anything is drawn from it
-  std::optional<ItemFrequencies> frequencies_;  // if they are wanted
+  std::optional<ItemFrequencies> frequencies_;  // of count_targets()
 };
 
 }  // namespace hstu

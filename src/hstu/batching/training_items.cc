@@ -1,13 +1,16 @@
 #include "hstu/batching/training_items.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <mutex>
+#include <numeric>
+#include <utility>
 
 #include "hstu/base/error.h"
 #include "hstu/base/floor_divide.h"
-#include "hstu/batching/distinct_ids.h"
 #include "hstu/batching/features.h"
+#include "hstu/batching/id_counts.h"
 #include "hstu/batching/training_positives.h"
 
 namespace hstu {
@@ -35,31 +38,17 @@ TrainingItems::TrainingItems(const Dataset& dataset, const Holdout& holdout, boo
 
 void TrainingItems::count(const Dataset& dataset, const Holdout& holdout) {
   std::mutex mutex;
-  DistinctIds distinct;
-  std::vector<std::int64_t> counts;  // by number
+  IdCounts counts;
   parallel_user_blocks(user_blocks(dataset, kBlockEvents), [&](std::int64_t first, std::int64_t end) {
-    DistinctIds of_block;
-    std::vector<std::int64_t> added;
-    for (std::int64_t u = first; u < end; ++u) {
-      each_training_positive(dataset, holdout, u, [&](std::int64_t p) {
-        const auto number = static_cast<std::size_t>(of_block.insert(dataset.item()[p]));
-        if (number == added.size()) added.push_back(0);
-        ++added[number];
-      });
-    }
+    IdCounts of_block;
+    for (std::int64_t u = first; u < end; ++u)
+      each_training_positive(dataset, holdout, u, [&](std::int64_t p) { of_block.add(dataset.item()[p]); });
     const std::scoped_lock lock(mutex);
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      const auto number = static_cast<std::size_t>(distinct.insert(of_block.in_order_of_appearance()[i]));
-      if (number == counts.size()) counts.push_back(0);
-      counts[number] += added[i];
-    }
+    counts.add(of_block);
   });
-  std::int64_t sum = 0;
-  for (const DistinctIds::Numbered& item : distinct.sorted()) {
-    sum += counts[static_cast<std::size_t>(item.number)];
-    items_.push_back(item.id);
-    ends_.push_back(sum);
-  }
+  auto [ids, times] = counts.sorted();
+  items_ = std::move(ids);
+  std::partial_sum(times.begin(), times.end(), std::back_inserter(ends_));
 }
 
 void TrainingItems::add_days(const Dataset& dataset, const Holdout& holdout) {

@@ -14,7 +14,7 @@ namespace {
 
 std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task& task,
                                               const Holdout& holdout) {
-  bool draws = task.data.catalogue.frequencies, by_day = false;
+  bool draws = false, by_day = false;
   for (const NegativeOptions* const negatives : {&task.data.negatives, &task.evaluation.negatives}) {
     if (negatives->per_positive == 0) continue;
     draws = true;
@@ -69,6 +69,8 @@ TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<
       items(items_of(dataset, task, anchors.holdout)),
       catalogue(catalogue_of(dataset, task)),
       samples(dataset, task.data, items, catalogue),
-      evaluation_samples(dataset, task.evaluation, items, ranked_items(dataset, task.evaluation.negatives)) {}
+      evaluation_samples(dataset, task.evaluation, items, ranked_items(dataset, task.evaluation.negatives)) {
+  if (task.data.catalogue.frequencies) samples.count_targets(anchors.training);
+}
 
 }  // namespace hstu
