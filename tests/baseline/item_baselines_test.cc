@@ -18,8 +18,10 @@ bool is_positive_event(const small::Event& event) {
 
 class ItemBaselines : public testing::Test {
  protected:
-  void expect_counts(const HoldoutOptions& options) const {
+  void expect_counts(const HoldoutOptions& options, std::int64_t history_length = 1000) const {
     DataOptions data;
+    data.history_length = history_length;
+    data.strategy = HistoryStrategy::last_n;
     data.window_seconds = 0;
     const Anchors anchors = find_anchors(dataset_, data, options);
     const Holdout& holdout = anchors.holdout;
@@ -29,6 +31,7 @@ class ItemBaselines : public testing::Test {
       return is_positive_event(data_.at(p)) && holdout.trains(user, held_out, p, data_.at(p).time);
     };
     const TrainingItems items(dataset_, holdout, false);
+    const SampleBuilder samples(dataset_, data);
     Ids positions, ranked;
     for (const std::int64_t p : anchors.evaluation.window(0)) {
       for (const std::int64_t item : {data_.at(p).item, p % 30, std::int64_t{999}}) {
@@ -38,12 +41,14 @@ class ItemBaselines : public testing::Test {
     }
     ASSERT_GT(positions.size(), 30u);
     const auto popularity = score_popularity(items, {positions, ranked}),
-               follows = score_co_occurrence(dataset_, holdout, items, {positions, ranked});
+               follows = score_co_occurrence(dataset_, holdout, samples, items, {positions, ranked});
     double most = 0;
     for (std::size_t i = 0; i < positions.size(); ++i) {
       std::int64_t of_item = 0, all = 0, pairs = 0, latest = -1;
-      for (std::int64_t p = data_.user_start(positions[i]); p < positions[i]; ++p)
-        if (is_positive_event(data_.at(p))) latest = p;
+      for (std::int64_t p = positions[i] - 1, seen = 0; p >= data_.user_start(positions[i]); --p) {
+        if ((data_.at(p).action & ~kRankableBit) == 0 || ++seen > history_length) continue;
+        if (latest < 0 && is_positive_event(data_.at(p))) latest = p;
+      }
       for (std::int64_t p = 0, before = -1; p < data_.size(); ++p) {
         if (p == data_.user_start(p)) before = -1;
         if (!trains(p)) continue;
@@ -71,6 +76,10 @@ TEST_F(ItemBaselines, CountEventsBeforeAHoldOutInTime) {
 
 TEST_F(ItemBaselines, CountEventsBeforeTheLastOfEachUser) {
   expect_counts({.last = 2});
+}
+
+TEST_F(ItemBaselines, SeeTheHistoriesThatAModelSees) {
+  expect_counts({.fraction = 0.2}, 2);
 }
 
 TEST_F(ItemBaselines, CountEventsOfUsersThatTrain) {

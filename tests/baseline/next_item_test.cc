@@ -31,7 +31,7 @@ Ids items_of(const small::Data& data) {
   return {items.begin(), items.end()};
 }
 
-// Positions that are known: of each user the events before its first evaluated one.
+// Positions that are known: those that train, before the first evaluated one of their user.
 std::vector<bool> known_events(const small::Data& data, const Dataset& dataset, const Holdout& holdout,
                                const Ids& evaluated) {
   std::vector<bool> known(static_cast<std::size_t>(data.size()));
@@ -41,30 +41,46 @@ std::vector<bool> known_events(const small::Data& data, const Dataset& dataset, 
       if (data.at(e).user == data.at(p).user && (first < 0 || e < first)) first = e;
     const bool held_out = holdout.users.holds_out(data.at(p).user);
     known[static_cast<std::size_t>(p)] =
-        first >= 0 ? p < first : holdout.trains(dataset.user_at(p), held_out, p, data.at(p).time);
+        (first < 0 || p < first) && holdout.trains(dataset.user_at(p), held_out, p, data.at(p).time);
   }
   return known;
 }
 
+bool is_of_pool(const small::Event& event, const DataOptions& window) {
+  constexpr std::uint8_t kAll = small::kGood | small::kLike | small::kBad;
+  return (event.action & (window.pools.empty() ? kAll : small::kLike)) != 0;
+}
+
+// The history of the event at `position`: the user's last events of the pools before it.
+Ids history_of(const small::Data& data, const DataOptions& window, std::int64_t position) {
+  Ids history;
+  for (std::int64_t p = position - 1; p >= data.user_start(position); --p)
+    if (is_of_pool(data.at(p), window) && std::ssize(history) < window.history_length) history.push_back(p);
+  return history;  // the latest first
+}
+
 // The rank of the item at `position`, by sorting all items.
-std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known, NextItemRule rule,
-                         std::int64_t position, std::int64_t seen_events) {
+std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known, const DataOptions& window,
+                         NextItemRule rule, std::int64_t position, std::int64_t seen_events) {
   std::map<std::int64_t, std::int64_t> count;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> pairs;
   for (std::int64_t p = 0, before = -1; p < data.size(); ++p) {
     if (p == data.user_start(p)) before = -1;
-    if (!known[static_cast<std::size_t>(p)]) continue;
+    const bool of_pool = is_of_pool(data.at(p), window);
+    if (!known[static_cast<std::size_t>(p)] || (!of_pool && (data.at(p).action & kRankableBit) == 0))
+      continue;
     ++count[data.at(p).item];
     if (before >= 0) ++pairs[{data.at(before).item, data.at(p).item}];
-    before = p;
+    if (of_pool) before = p;
   }
   const std::int64_t target = data.at(position).item;
+  const Ids history = history_of(data, window, position);
+  const std::int64_t latest = history.empty() ? -1 : data.at(history.front()).item;
   std::set<std::int64_t> seen;
-  std::int64_t latest = -1;
-  for (std::int64_t p = data.user_start(position); p < position; ++p) {
-    latest = data.at(p).item;
-    if (position - p <= seen_events) seen.insert(latest);
-  }
+  for (std::int64_t i = 0; i < std::min(seen_events, std::ssize(history)); ++i)
+    seen.insert(data.at(history[static_cast<std::size_t>(i)]).item);
+  for (std::int64_t p = data.user_start(position); seen_events == kAllEvents && p < position; ++p)
+    seen.insert(data.at(p).item);
   std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> order;
   for (const std::int64_t item : items_of(data)) {
     if (item != target && seen.count(item) > 0) continue;
@@ -79,23 +95,28 @@ std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known
   return at - order.begin() + 1;
 }
 
-void expect_sorted_ranks(const HoldoutOptions& options, std::uint64_t seed) {
+void expect_sorted_ranks(const HoldoutOptions& options, std::uint64_t seed,
+                         const std::vector<std::string>& pools = {}, std::int64_t history_length = 100) {
   const small::Data data =
       small::write(small::random_events(seed, {.users = 30, .longest = 40, .items = 25}));
   const Dataset dataset(data.folder);
   DataOptions window;
+  window.history_length = history_length;
+  window.strategy = HistoryStrategy::last_n;
+  window.pools = pools;
   window.window_seconds = 0;
   const Anchors anchors = find_anchors(dataset, window, options);
   const auto evaluated_span = anchors.evaluation.window(0);
   const Ids evaluated(evaluated_span.begin(), evaluated_span.end());
   ASSERT_GT(evaluated.size(), 10u);
-  const NextItemBaselines baselines(dataset, anchors.holdout, evaluated, items_of(data));
+  const SampleBuilder samples(dataset, window);
+  const NextItemBaselines baselines(dataset, anchors.holdout, samples, evaluated, items_of(data));
   const std::vector<bool> known = known_events(data, dataset, anchors.holdout, evaluated);
   for (const auto& [word, rule] : kNextItemRules) {
     for (const std::int64_t seen : {std::int64_t{0}, std::int64_t{3}, kAllEvents}) {
       const Ids ranks = baselines.ranks(rule, evaluated, seen);
       for (std::size_t i = 0; i < evaluated.size(); ++i)
-        EXPECT_EQ(ranks[i], sorted_rank(data, known, rule, evaluated[i], seen))
+        EXPECT_EQ(ranks[i], sorted_rank(data, known, window, rule, evaluated[i], seen))
             << word << ", event " << evaluated[i] << ", seen " << seen;
     }
   }
@@ -110,12 +131,26 @@ TEST(NextItemBaselines, RankAsASortOfAllItemsForAHoldOutInTime) {
   expect_sorted_ranks({.fraction = 0.3}, 5);
 }
 
+TEST(NextItemBaselines, SeeTheHistoriesThatAModelSees) {
+  expect_sorted_ranks({.last = 1}, 6, {"like"});
+  expect_sorted_ranks({.last = 1}, 7, {}, 2);
+}
+
+TEST(NextItemBaselines, DoNotKnowEventsOfUsersThatDoNotTrain) {
+  expect_sorted_ranks({.train_user_fraction = 0.6, .split_salt = 5}, 8);
+}
+
+TEST(NextItemBaselines, DoNotKnowTheEventThatChoosesTheModel) {
+  expect_sorted_ranks({.split = LastSplit::valid, .scores_test = true}, 9);
+}
+
 TEST(NextItemBaselines, RankAnItemThatTheCatalogueHasNotBehindAll) {
   const small::Data data = small::write({{.user = 1, .time = 1, .item = 4, .action = kRankableBit},
                                          {.user = 1, .time = 2, .item = 9, .action = kRankableBit}});
   const Dataset dataset(data.folder);
   const Ids evaluated{1}, catalogue{4, 5};
-  const NextItemBaselines baselines(dataset, {}, evaluated, catalogue);
+  const SampleBuilder samples(dataset, {});
+  const NextItemBaselines baselines(dataset, {}, samples, evaluated, catalogue);
   EXPECT_EQ(baselines.ranks(NextItemRule::popularity, evaluated, 0), Ids{3});
   EXPECT_EQ(Ids(baselines.counts().begin(), baselines.counts().end()), (Ids{1, 0}));
 }
@@ -162,7 +197,8 @@ class PublishedBaselines : public testing::Test {
     dataset_.emplace(data_.folder);
     for (std::int64_t u = 0; u < dataset_->users(); ++u)
       evaluated_.push_back(dataset_->events_of(u).last_range().end - 1);
-    baselines_.emplace(*dataset_, Holdout(), evaluated_, items_of(data_));
+    samples_.emplace(*dataset_, DataOptions());
+    baselines_.emplace(*dataset_, Holdout(), *samples_, evaluated_, items_of(data_));
   }
   void expect(const PublishedHits& published) const {
     SCOPED_TRACE(testing::Message() << static_cast<int>(published.rule) << published.exclude_seen);
@@ -179,6 +215,7 @@ class PublishedBaselines : public testing::Test {
   small::Data data_;
   std::optional<Dataset> dataset_;
   Ids evaluated_;
+  std::optional<SampleBuilder> samples_;
   std::optional<NextItemBaselines> baselines_;
 };
 

@@ -1,5 +1,6 @@
 #include "hstu/baseline/item_baselines.h"
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 #include <utility>
@@ -21,13 +22,13 @@ struct HashOfPair {
 };
 using PairCounts = std::unordered_map<Pair, std::int64_t, HashOfPair>;
 
-// The user's latest positive before `position`; -1: there is none.
-std::int64_t positive_before(const Dataset& dataset, const Positives& positives, std::int64_t position) {
-  const UserEvents before = dataset.events_before(dataset.user_at(position), position);
-  for (std::size_t r = before.ranges(); r-- > 0;)
-    for (std::int64_t p = before.range(r).end - 1; p >= before.range(r).begin; --p)
-      if (positives.contains(p)) return p;
-  return -1;
+// The latest positive of the history of the anchor at `position`; -1: there is none.
+std::int64_t positive_before(const SampleBuilder& samples, const Positives& positives, std::int64_t position,
+                             SampleScratch& scratch) {
+  const auto history = samples.history_of(position, scratch);
+  const auto latest =
+      std::find_if(history.rbegin(), history.rend(), [&](std::int64_t p) { return positives.contains(p); });
+  return latest == history.rend() ? -1 : *latest;
 }
 
 // Counts the pairs that `counts` has.
@@ -57,16 +58,19 @@ std::vector<double> score_popularity(const TrainingItems& items, const RankedIte
 }
 
 std::vector<double> score_co_occurrence(const Dataset& dataset, const Holdout& holdout,
-                                        const TrainingItems& items, const RankedItems& examples) {
+                                        const SampleBuilder& samples, const TrainingItems& items,
+                                        const RankedItems& examples) {
   require(examples.position.size() == examples.item.size(), "expected {} items, found {}",
           examples.position.size(), examples.item.size());
   const Positives positives(dataset);
+  SampleScratch scratch = samples.scratch();
   std::vector<std::int64_t> before;  // of each example; those of an anchor are together
   before.reserve(examples.item.size());
   PairCounts counts;
   for (std::size_t i = 0; i < examples.item.size(); ++i) {
     const bool same = i > 0 && examples.position[i] == examples.position[i - 1];
-    before.push_back(same ? before.back() : positive_before(dataset, positives, examples.position[i]));
+    before.push_back(same ? before.back()
+                          : positive_before(samples, positives, examples.position[i], scratch));
     if (before.back() >= 0) counts.try_emplace({dataset.item()[before.back()], examples.item[i]}, 0);
   }
   count_pairs(dataset, holdout, counts);

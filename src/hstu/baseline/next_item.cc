@@ -14,19 +14,18 @@ namespace hstu {
 namespace {
 
 constexpr std::int64_t kBlockOfEvents = std::int64_t{1} << 18;
-constexpr std::int64_t kNone = -1;
 
 constexpr std::uint64_t pair_of(std::int32_t first, std::int32_t second) {
   return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint32_t>(second);
 }
 
-// (U) the first of `evaluated` of each user in the order of the user's events; kNone: there is none.
-std::vector<std::int64_t> first_evaluated(const Dataset& dataset, std::span<const std::int64_t> evaluated) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(dataset.users()), kNone);
+// (U) the first of `evaluated` of each user in the order of the user's events; nowhere: there is none.
+std::vector<EventPlace> first_evaluated(const Dataset& dataset, std::span<const std::int64_t> evaluated) {
+  std::vector<EventPlace> first(static_cast<std::size_t>(dataset.users()));
   for (const std::int64_t p : evaluated) {
-    std::int64_t& known = first[static_cast<std::size_t>(dataset.user_at(p))];
-    const auto place = [&](std::int64_t at) { return EventPlace{dataset.time()[at], at}; };
-    if (known == kNone || place(p).is_before(place(known))) known = p;
+    EventPlace& known = first[static_cast<std::size_t>(dataset.user_at(p))];
+    const EventPlace place{dataset.time()[p], p};
+    if (place.is_before(known)) known = place;
   }
   return first;
 }
@@ -45,12 +44,15 @@ std::int32_t NextItemBaselines::Followers::count(std::int32_t item) const {
 }
 
 NextItemBaselines::NextItemBaselines(const Dataset& dataset, const Holdout& holdout,
-                                     std::span<const std::int64_t> evaluated,
+                                     const SampleBuilder& samples, std::span<const std::int64_t> evaluated,
                                      std::span<const std::int64_t> catalogue)
-    : dataset_(dataset), items_(catalogue.begin(), catalogue.end()), counts_(catalogue.size(), 0) {
+    : dataset_(dataset),
+      samples_(samples),
+      items_(catalogue.begin(), catalogue.end()),
+      counts_(catalogue.size(), 0) {
   require(std::ssize(items_) < std::numeric_limits<std::int32_t>::max(), "expected fewer items, found {}",
           items_.size());
-  count_events(dataset, holdout, first_evaluated(dataset, evaluated));
+  count_events(holdout, first_evaluated(dataset, evaluated));
   sort_by_popularity();
 }
 
@@ -66,30 +68,28 @@ NextItemBaselines::Followers NextItemBaselines::followers(std::int32_t item) con
   return {std::span(follower_).subspan(begin, n), std::span(times_).subspan(begin, n)};
 }
 
-void NextItemBaselines::count_events(const Dataset& dataset, const Holdout& holdout,
-                                     std::span<const std::int64_t> first) {
+void NextItemBaselines::count_events(const Holdout& holdout, std::span<const EventPlace> first) {
+  const std::uint8_t of_pools = samples_.history_rule().pool_bits;
   std::mutex mutex;
   std::vector<std::uint64_t> pairs;
-  parallel_user_blocks(user_blocks(dataset, kBlockOfEvents), [&](std::int64_t begin, std::int64_t end) {
+  parallel_user_blocks(user_blocks(dataset_, kBlockOfEvents), [&](std::int64_t begin, std::int64_t end) {
     std::vector<std::uint64_t> of_block;
     for (std::int64_t u = begin; u < end; ++u) {
-      const std::int64_t evaluated = first[static_cast<std::size_t>(u)];
-      const bool held_out = holdout.users.holds_out(dataset.user_ids()[static_cast<std::size_t>(u)]);
+      const bool held_out = holdout.users.holds_out(dataset_.user_ids()[static_cast<std::size_t>(u)]);
       std::int32_t before = kUnknown;
-      const auto add = [&](std::int64_t p) {
-        const std::int32_t item = index_of(dataset.item()[p]);
+      dataset_.events_of(u).each([&](std::int64_t p) {
+        const std::uint8_t action = dataset_.action()[static_cast<std::size_t>(p)];
+        if ((action & (of_pools | kRankableBit)) == 0) return;
+        const EventPlace place{dataset_.time()[p], p};
+        if (!holdout.trains(u, held_out, p, place.time) ||
+            !place.is_before(first[static_cast<std::size_t>(u)]))
+          return;
+        const std::int32_t item = index_of(dataset_.item()[p]);
         if (item != kUnknown)
           std::atomic_ref(counts_[static_cast<std::size_t>(item)]).fetch_add(1, std::memory_order_relaxed);
         if (item != kUnknown && before != kUnknown) of_block.push_back(pair_of(before, item));
-        before = item;
-      };
-      if (evaluated != kNone) {
-        dataset.events_before(u, evaluated).each(add);
-      } else {
-        dataset.events_of(u).each([&](std::int64_t p) {
-          if (holdout.trains(u, held_out, p, dataset.time()[p])) add(p);
-        });
-      }
+        if ((action & of_pools) != 0) before = item;
+      });
     }
     const std::scoped_lock lock(mutex);
     pairs.insert(pairs.end(), of_block.begin(), of_block.end());
@@ -153,9 +153,10 @@ std::int64_t NextItemBaselines::better(NextItemRule rule, const Question& questi
 
 std::vector<std::int64_t> NextItemBaselines::ranks(NextItemRule rule, std::span<const std::int64_t> positions,
                                                    std::int64_t seen_events) const {
-  constexpr std::int64_t kGrain = 64;
+  constexpr std::int64_t kGrain = 512;
   std::vector<std::int64_t> ranks(positions.size());
   parallel_blocks(std::ssize(positions), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    SampleScratch scratch = samples_.scratch();
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
       const std::int64_t p = positions[i];
       Question question{.target = index_of(dataset_.item()[p]), .latest = kUnknown, .excluded = {}};
@@ -163,13 +164,18 @@ std::vector<std::int64_t> NextItemBaselines::ranks(NextItemRule rule, std::span<
         ranks[i] = std::ssize(items_) + 1;
         continue;
       }
-      const UserEvents before = dataset_.events_before(dataset_.user_at(p), p);
-      std::int64_t left = before.size();
-      before.each([&](std::int64_t earlier) {
-        question.latest = index_of(dataset_.item()[earlier]);
-        if (left-- <= seen_events && question.latest != kUnknown && question.latest != question.target)
-          question.excluded.push_back(question.latest);
-      });
+      std::span<const std::int64_t> history = samples_.history_of(p, scratch);
+      if (!history.empty()) question.latest = index_of(dataset_.item()[history.back()]);
+      const auto exclude = [&](std::int64_t earlier) {
+        const std::int32_t item = index_of(dataset_.item()[earlier]);
+        if (item != kUnknown && item != question.target) question.excluded.push_back(item);
+      };
+      if (seen_events == kAllEvents) {
+        dataset_.events_before(dataset_.user_at(p), p).each(exclude);
+      } else {
+        const std::int64_t seen = std::min(seen_events, std::ssize(history));
+        for (const std::int64_t earlier : history.last(static_cast<std::size_t>(seen))) exclude(earlier);
+      }
       std::vector<std::int32_t>& excluded = question.excluded;
       std::sort(excluded.begin(), excluded.end());
       excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());

@@ -8,11 +8,11 @@
 
 namespace hstu {
 
-CatalogueBaselines catalogue_baselines(const Experiment& experiment,
+CatalogueBaselines catalogue_baselines(const Experiment& experiment, const Holdout& holdout,
                                        std::span<const std::int64_t> positions) {
   const RunOptions& options = experiment.options();
   CatalogueBaselines found;
-  const NextItemBaselines baselines(experiment.dataset(), experiment.anchors().holdout, positions,
+  const NextItemBaselines baselines(experiment.dataset(), holdout, experiment.evaluation_samples(), positions,
                                     experiment.catalogue());
   const std::int64_t seen =
       experiment.learner().objective->excluded_events(options.data.options.history_length);

@@ -17,12 +17,13 @@ struct CatalogueBaselines {
   std::map<std::string, Measures> measures;  // by kNextItemRules
   // Rules without measures: why, in words for people.
   std::map<std::string, std::string> left_out = {};
-  std::vector<std::int64_t> counts;  // (V) of the catalogue's items; events that the baselines know
+  std::vector<std::int64_t> counts;  // (V) of the catalogue's items; of events that train
 };
 
 // Of the events at `positions`: metrics of ranks by popularity, by pairs and by the latest item, without the
-// items that the objective leaves out.
-CatalogueBaselines catalogue_baselines(const Experiment& experiment, std::span<const std::int64_t> positions);
+// items that the objective leaves out. They know the events that `holdout` leaves to training.
+CatalogueBaselines catalogue_baselines(const Experiment& experiment, const Holdout& holdout,
+                                       std::span<const std::int64_t> positions);
 
 // "the model's NDCG@10 of 0.0100 is worse than that of markov (0.1261), ...", for people: which baselines
 // have a better value of the first metric of `specs` than the model; "the baseline" where those by name have

@@ -103,7 +103,7 @@ void Evaluator::measure_baselines() {
   baseline_ = Measures();
   if (experiment_.options().mlperf) return;  // its time would count
   if (experiment_.learner().objective->ranks_items()) {
-    CatalogueBaselines found = catalogue_baselines(experiment_, positions_);
+    CatalogueBaselines found = catalogue_baselines(experiment_, holdout_, positions_);
     item_baselines_ = std::move(found.measures);
     left_out_ = std::move(found.left_out);
     baseline_ = item_baselines_.at("markov");
@@ -139,7 +139,8 @@ void Evaluator::measure_items() {
     for (const auto& [metric, value] : list_metrics(scores, labels, lists_, cutoffs, weights))
       measures.add(metric, value);
   };
-  measure("co_occurrence", score_co_occurrence(dataset, holdout_, items, examples_.ranked()));
+  measure("co_occurrence", score_co_occurrence(dataset, holdout_, experiment_.evaluation_samples(), items,
+                                               examples_.ranked()));
   if (!draws) return measure("running_rates", score_baseline(dataset, holdout_, positions_).score);
   measure("popularity", score_popularity(items, examples_.ranked()));
   baseline_->add("auc", item_baselines_["popularity"].find("auc"));
