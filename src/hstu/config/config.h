@@ -22,7 +22,8 @@
 //
 //   const Options options = load_config<Options>(path, set_words);  // set_words: {"training.lr=0.1", ...}
 //
-// A key that nothing describes is an error in every section, so that no setting is ignored silently.
+// A key that nothing describes is an error in every section, and so is one that nothing reads as the others
+// are (read_if), so that no setting is ignored silently.
 // In strings, ${NAME} and ${NAME:-default} are replaced by environment variables; "$${" is a literal "${".
 // A key of another type may be written as such a string (max_steps = "${STEPS:-100}"). Of
 // configurations nothing else reads the environment; comm/join.cc reads a launcher's variables.
@@ -111,6 +112,11 @@ class ConfigFields {
   // what to do where the user chose it on top of a file that was written for another choice.
   virtual void decides(std::string_view /*name*/, std::string_view /*advice*/) {}
 
+  // Of the key `name`, described before ("beta1" of this section, "loss.kind" of an inner one): with
+  // `is_read` false nothing reads it, as the other keys are. Then it must have its default. `readers` ends
+  // "the key is read ...": "with kind = \"adam\" or \"adamw\"".
+  virtual void read_if(bool /*is_read*/, std::string_view /*name*/, std::string_view /*readers*/) {}
+
   // [name]
   template <typename T>
   void section(std::string_view name, T& options, std::string_view doc) {
@@ -173,11 +179,16 @@ class ConfigFields {
   virtual void enter_element(std::string_view name, std::size_t index) = 0;
 };
 
+// Whether keys that nothing reads (read_if) are problems. A run's own file has all keys, also those that an
+// earlier version took: then only those of --set are.
+enum class UnreadKeys { refused, taken };
+
 // Fills described structs from TOML text. finish() reports all problems together.
 class ConfigReader final : public ConfigFields {
  public:
   // `source` names the text in messages. Throws UsageError for text that is not TOML.
-  ConfigReader(std::string_view text, std::string_view source, std::span<const std::string> overrides);
+  ConfigReader(std::string_view text, std::string_view source, std::span<const std::string> overrides,
+               UnreadKeys unread = UnreadKeys::refused);
   ~ConfigReader() override;
   // Throws UsageError listing every unknown key, wrong type, value out of range and missing key, with file
   // and line.
@@ -188,6 +199,7 @@ class ConfigReader final : public ConfigFields {
   void enter(std::string_view name, std::string_view doc) override;
   void leave() override;
   void decides(std::string_view name, std::string_view advice) override;
+  void read_if(bool is_read, std::string_view name, std::string_view readers) override;
   bool enter_optional(std::string_view name, bool present, std::string_view doc) override;
   std::vector<std::string> section_names(std::vector<std::string> present, std::string_view example) override;
   std::optional<std::size_t> enter_list(std::string_view name, std::size_t size,
@@ -251,9 +263,9 @@ std::string toml_quoted(std::string_view text);
 
 template <typename Options>
 Options parse_config(std::string_view text, std::string_view source,
-                     std::span<const std::string> overrides = {}) {
+                     std::span<const std::string> overrides = {}, UnreadKeys unread = UnreadKeys::refused) {
   Options options;
-  ConfigReader reader(text, source, overrides);
+  ConfigReader reader(text, source, overrides, unread);
   describe(reader, options);
   reader.finish();
   return options;
@@ -264,8 +276,9 @@ std::string read_config_file(const Path& path);
 
 // `overrides`: words "section.key=value"; the value is TOML, or a string without quotes.
 template <typename Options>
-Options load_config(const Path& path, std::span<const std::string> overrides = {}) {
-  return parse_config<Options>(read_config_file(path), path.string(), overrides);
+Options load_config(const Path& path, std::span<const std::string> overrides = {},
+                    UnreadKeys unread = UnreadKeys::refused) {
+  return parse_config<Options>(read_config_file(path), path.string(), overrides, unread);
 }
 
 // The resolved configuration: every key with its value, defaults included.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <type_traits>
 
@@ -178,6 +179,8 @@ struct ConfigReader::State {
   std::vector<Section> sections;  // every section described, in order
   std::vector<std::size_t> open;  // the sections being described, outermost first
   std::vector<std::string> problems;
+  UnreadKeys unread = UnreadKeys::refused;
+  std::map<std::string, const toml::node*> changed;  // by path: keys with another value than their default
 
   Section& current() { return sections[open.back()]; }
 
@@ -235,9 +238,10 @@ struct ConfigReader::State {
 };
 
 ConfigReader::ConfigReader(std::string_view text, std::string_view source,
-                           std::span<const std::string> overrides)
+                           std::span<const std::string> overrides, UnreadKeys unread)
     : state_(std::make_unique<State>()) {
   state_->source = source;
+  state_->unread = unread;
   state_->tables = config_tables(text, source, overrides);
   state_->open_section("", &state_->tables, false);
 }
@@ -254,8 +258,10 @@ void ConfigReader::visit(const Field& field) {
     }
     return;
   }
+  const std::string before = toml_value(field.value);
   try {
     std::visit([&](auto* target) { read_value(*node, field.rule, *target); }, field.value);
+    if (toml_value(field.value) != before) state_->changed[path] = node;
   } catch (const UsageError& error) {
     State::Section& section = state_->current();
     if (State::is_chosen_by_set(section) && !is_overridden(*node))
@@ -292,6 +298,16 @@ void ConfigReader::leave() {
 void ConfigReader::decides(std::string_view name, std::string_view advice) {
   state_->current().decides = name;
   state_->current().advice = advice;
+}
+
+void ConfigReader::read_if(bool is_read, std::string_view name, std::string_view readers) {
+  const std::string path = state_->current().full(name);
+  const auto found = state_->changed.find(path);
+  if (is_read || found == state_->changed.end()) return;
+  const toml::node& node = *found->second;
+  if (state_->unread == UnreadKeys::taken && !is_overridden(node)) return;
+  state_->report(path, fmt::format("it has no effect here, because it is read {}: leave it out", readers),
+                 node);
 }
 
 std::vector<std::string> ConfigReader::section_names(std::vector<std::string> present,

@@ -17,7 +17,8 @@ std::span<const Kind> kinds() {
        .options = default_options<Dlrmv4Options>,
        .check = dlrmv4::check,
        .make = dlrmv4::make,
-       .propose = dlrmv4::propose},
+       .propose = dlrmv4::propose,
+       .reads_actions = true},
       {.name = "ranking_gr",
        .title = "RankingGR of NVIDIA's recsys-examples",
        .metrics = kRankingMetrics,
@@ -43,6 +44,7 @@ std::span<const Kind> kinds() {
        .check = semantic_ids::check,
        .make = semantic_ids::make,
        .propose = semantic_ids::propose,
+       .reads_items = false,
        .samples_are_users = true,
        .optimizers = semantic_ids::kOptimizers},
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hstu/options/table_options.h"
+#include "hstu/task/kind.h"
 
 namespace hstu {
 
@@ -55,6 +56,7 @@ void describe(ConfigFields& f, NegativeOptions& o) {
            "of the training part's positives: items in proportion to their number, all alike, or in "
            "proportion to those of the sample's day (UTC)");
   f.field("exclude_seen", o.exclude_seen, "draw no item of an earlier event of the user");
+  f.read_if(o.per_positive > 0, "from", "with per_positive > 0");
 }
 
 void describe(ConfigFields& f, DataSection& o) {
@@ -127,6 +129,10 @@ void describe(ConfigFields& f, DenseOptimizerSection& o) {
           "gradients longer than this are scaled down to it; 0: never", rule::at_least(0));
   f.field("adam_starts_at_t2", o.config.adam_starts_at_t2,
           "the first update counts as the second (DLRMv4 reference)");
+  const bool is_adam = o.config.kind != DenseOptimizerKind::sgd;
+  for (const char* const key : {"beta1", "beta2", "epsilon", "adam_starts_at_t2"})
+    f.read_if(is_adam, key, "with kind = \"adam\" or \"adamw\"");
+  f.read_if(!is_adam, "momentum", "with kind = \"sgd\"");
 }
 
 void describe(ConfigFields& f, SparseOptimizerSection& o) {
@@ -182,6 +188,10 @@ void describe(ConfigFields& f, ScheduleSection& o) {
   f.choice("decay", o.decay, kDecays, "after the warm-up");
   f.field("decay_steps", o.decay_steps, "step at which the decay ends", rule::at_least(0));
   f.field("final_fraction", o.final_fraction, "of the base rate, after the decay", rule::between(0, 1));
+  for (const char* const key : {"warmup_start", "warmup_from_zero_step"})
+    f.read_if(o.warmup_steps > 0, key, "with warmup_steps > 0");
+  for (const char* const key : {"decay_steps", "final_fraction"})
+    f.read_if(o.decay != Decay::none, key, "with a decay other than \"none\"");
 }
 
 void describe(ConfigFields& f, EvaluationSection& o) {
@@ -233,9 +243,33 @@ void describe(ConfigFields& f, EvaluationSection& o) {
           "and its negatives; or a context column of the dataset, such as a request or session: those with "
           "one value; \"\": sample with evaluation.negatives, else user");
   f.field("weighted", o.weighted, "metrics and baselines count samples with the weights of the dataset");
+  f.read_if(o.holdout.train_user_fraction < 1, "split_salt", "with train_user_fraction < 1");
+  f.read_if(o.patience > 0, "min_delta", "with patience > 0");
+  f.read_if(o.negatives.per_positive > 0, "negatives_from", "with negatives > 0");
+  f.read_if(!o.ranking_k.empty(), "ranking_list", "with ranking_k");
 }
 
 namespace {
+
+// Whether some table's rows have one of these optimizers.
+bool any_table_has(const RunOptions& o, std::initializer_list<RowOptimizerKind> kinds) {
+  return std::any_of(kinds.begin(), kinds.end(), [&](RowOptimizerKind kind) {
+    const std::string word(word_of(kRowOptimizers, kind));
+    return kind == o.sparse.kind ||
+           std::any_of(o.tables.by_name.begin(), o.tables.by_name.end(),
+                       [&](const auto& table) { return table.second.optimizer == word; });
+  });
+}
+
+void check_sparse_keys(ConfigFields& f, const RunOptions& o) {
+  using enum RowOptimizerKind;
+  f.read_if(any_table_has(o, {rowwise_adagrad, adagrad, adam, adamw}), "sparse_optimizer.epsilon",
+            "by every kind but \"sgd\"");
+  for (const char* const key : {"sparse_optimizer.beta1", "sparse_optimizer.beta2"})
+    f.read_if(any_table_has(o, {adam, adamw}), key, "with kind = \"adam\" or \"adamw\"");
+  f.read_if(o.sparse.weight_decay == 0 || any_table_has(o, {adamw}), "sparse_optimizer.weight_decay",
+            "with kind = \"adamw\"");
+}
 
 struct IdsSection {
   OnBadId& on_bad;
@@ -270,13 +304,17 @@ void describe(ConfigFields& f, RunOptions& o) {
   f.section("data", o.data, "the prepared dataset and the samples made of it");
   f.section("features", o.features, "ids with embeddings");
   f.section("model", o.model, "the ranking model and its sizes");
+  f.read_if(o.model.kind().reads_actions, "features.actions", "by another model.kind");
+  f.read_if(o.model.kind().reads_items, "features.item_rows", "by another model.kind");
   f.section("training", o.training, "the loop over the data");
   f.section("dense_optimizer", o.dense, "of weights and biases");
   f.section("sparse_optimizer", o.sparse, "of embedding rows");
   f.section("tables", o.tables, "the embedding tables");
+  check_sparse_keys(f, o);
   f.section("ranks", o.ranks, "the processes that share a run");
   f.section("schedule", o.schedule, "of both learning rates");
   f.section("evaluation", o.evaluation, "what is held out and when it is scored");
+  f.read_if(!o.model.kind().samples_are_users, "evaluation.ranking_list", "by another model.kind");
   f.section("checkpoint", o.checkpoint,
             "when to save; the end of a run and an interruption save in any case");
   f.section("store", o.store, "the object store that checkpoint.publish names");

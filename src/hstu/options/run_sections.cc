@@ -46,6 +46,7 @@ void describe(ConfigFields& f, CheckpointSection& o) {
       "publish", o.publish,
       "folder or s3://BUCKET/FOLDER in which every checkpoint is published for hstu serve --watch, as hstu "
       "publish does; \"\": not");
+  f.read_if(o.incremental, "full_every", "with incremental = true");
 }
 
 void describe(ConfigFields& f, StoreOptions& o) {

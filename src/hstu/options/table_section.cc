@@ -23,6 +23,11 @@ void describe(ConfigFields& f, InitialValue& o) {
   f.field("deviation", o.deviation, "normal; truncated_normal, which ends at two deviations",
           rule::at_least(0));
   f.field("value", o.value, "constant");
+  const bool is_normal = o.kind == InitialKind::normal || o.kind == InitialKind::truncated_normal;
+  f.read_if(o.kind == InitialKind::uniform, "bound", "with kind = \"uniform\"");
+  for (const char* const key : {"mean", "deviation"})
+    f.read_if(is_normal, key, "with kind = \"normal\" or \"truncated_normal\"");
+  f.read_if(o.kind == InitialKind::constant, "value", "with kind = \"constant\"");
 }
 
 void describe(ConfigFields& f, TableSection& o) {
@@ -68,6 +73,7 @@ void describe(ConfigFields& f, TableSection& o) {
   f.field("ranks", o.ranks, list_of(kTableRanks) + "; \"\": tables.ranks",
           rule::parsed_by(check_table_ranks));
   f.section("initial", o.initial, "the value of a new row");
+  f.read_if(o.evict == Evict::lru_lfu, "half_life", "with evict = \"lru+lfu\"");
 }
 
 void describe(ConfigFields& f, TablesSection& o) {

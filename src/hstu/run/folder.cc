@@ -66,7 +66,7 @@ RunFolder latest_run(const Path& place) {
 }
 
 RunOptions read_run_options(const RunFolder& folder) {
-  return load_config<RunOptions>(folder.config());
+  return load_config<RunOptions>(folder.config(), {}, UnreadKeys::taken);
 }
 
 }  // namespace hstu

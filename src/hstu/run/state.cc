@@ -117,7 +117,8 @@ std::optional<Manifest> saved_manifest(const Checkpoint& checkpoint) {
 }
 
 RunOptions saved_options(const Checkpoint& checkpoint) {
-  return parse_config<RunOptions>(text_in_state(checkpoint, "config"), checkpoint.path().string());
+  return parse_config<RunOptions>(text_in_state(checkpoint, "config"), checkpoint.path().string(), {},
+                                  UnreadKeys::taken);
 }
 
 void link_best(const Path& checkpoints, const BestEvaluation& best) {

@@ -96,7 +96,8 @@ ModelFolder open_model_folder(const Path& named, const std::string& wanted) {
     if (!wanted.empty() && wanted != std::to_string(checkpoint.step()))
       fail_usage("{} is an export of step {}, and has no checkpoint {}", path.string(), checkpoint.step(),
                  wanted);
-    RunOptions options = with_table_rows(load_config<RunOptions>(folder.config()), checkpoint);
+    RunOptions options =
+        with_table_rows(load_config<RunOptions>(folder.config(), {}, UnreadKeys::taken), checkpoint);
     options.data.path = folder.dataset();
     return {std::move(options), std::move(checkpoint), false};
   }

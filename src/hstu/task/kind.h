@@ -29,6 +29,8 @@ struct Kind {
   // An event is a sample, and those of its history are predicted too; each action can be a task of its own.
   bool predicts_histories = false;
   bool reads_attributes = true;  // of items, as features
+  bool reads_actions = false;    // features.actions
+  bool reads_items = true;       // features.item_rows
   // Its samples are users, each event of whom predicts the next; else an event is a sample.
   bool samples_are_users = false;
   // With samples_are_users: lines from section [dense_optimizer] to [tables.NAME] of the same configuration.

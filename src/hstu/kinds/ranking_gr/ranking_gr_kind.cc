@@ -60,6 +60,9 @@ void RankingGrOptions::describe(ConfigFields& f) {
   f.field("positive_classes", o.positive_classes,
           "multi_class: labels whose joint probability the run's metrics are of", rule::distinct());
   describe_recompute(f, o.recompute);
+  f.read_if(o.candidates > 0, "target_group", "with candidates > 0");
+  for (const char* const key : {"action_column", "action_rows"})
+    f.read_if(o.actions, key, "with actions = true");
   f.field("recompute_silu", o.recompute.silu, "the same of the activated U, V, Q and K of the layers");
 }
 

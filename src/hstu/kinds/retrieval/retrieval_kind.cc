@@ -21,6 +21,9 @@ void describe(ConfigFields& f, RetrievalLoss& o) {
           rule::between(1, 1 << 20));
   f.field("calibration", o.calibration, "t of gbce: 0: binary cross-entropy; 1: calibrated probabilities",
           rule::between(0, 1));
+  f.read_if(o.drawn().any(), "negatives",
+            "with kind = \"uniform\", \"batch_uniform\", \"mixed\" or \"gbce\"");
+  f.read_if(o.kind == RetrievalLossKind::gbce, "calibration", "with kind = \"gbce\"");
 }
 
 void RetrievalOptions::describe(ConfigFields& f) {

@@ -45,6 +45,8 @@ void SemanticIdsOptions::describe(ConfigFields& f) {
            "what an evaluation leaves out of its lists: the items of all events before the target, of those "
            "that the model sees, or none");
   describe_recompute(f, o.recompute);
+  for (const char* const key : {"hidden", "activation"})
+    f.read_if(o.block == CodeBlocks::softmax, key, "with block = \"softmax\"");
 }
 
 namespace semantic_ids {
