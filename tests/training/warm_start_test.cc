@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "embedding/support.h"
+#include "hstu/base/npy.h"
 #include "hstu/dataset/names_writer.h"
 #include "hstu/embedding/saved_table.h"
+#include "hstu/run/table_files.h"
 #include "hstu/run/text_rows.h"
 #include "support/kind_options.h"
 #include "training/run_fixture.h"
@@ -18,6 +20,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::message_of;
+using ::testing::Not;
 
 class WarmStart : public testing::RunTest {
  protected:
@@ -191,6 +194,52 @@ TEST_F(WarmStart, SaysWhatDidNotFitAndWhatWasRenamed) {
   EXPECT_EQ(experiment.learner().tables[0].rows_alive(), 6);
   EXPECT_THAT(to_text(report),
               AllOf(HasSubstr("head.0.weight"), HasSubstr("layers.2."), HasSubstr("renamed")));
+}
+
+class ImportedRows : public WarmStart {
+ protected:
+  // Begins with rows of these ids; the dataset has the items 0 to 11.
+  WarmStartReport begin_with(const std::vector<std::int64_t>& ids) const {
+    Experiment experiment(options_);
+    const std::vector<std::int64_t> shape{std::ssize(ids), experiment.learner().tables[0].width()};
+    const std::vector<float> values(static_cast<std::size_t>(shape[0] * shape[1]), 1);
+    write_file(folder_ / "v.npy",
+               npy_header(npy_type<float>(), shape) +
+                   std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+    write_npy(folder_ / "i.npy", ids);
+    std::filesystem::remove_all(folder_ / "rows");
+    import_npy({{.table = "item", .rows = folder_ / "v.npy", .ids = folder_ / "i.npy"}}, folder_ / "rows");
+    return warm_start({folder_ / "rows", {}, true}, Checkpoint(folder_ / "rows"),
+                      experiment.learner().dense_optimizer, experiment.learner().tables, {},
+                      known_ids(options_, experiment.dataset()));
+  }
+};
+
+TEST_F(ImportedRows, AreCountedAgainstTheItemsOfTheDataset) {
+  const WarmStartReport report = begin_with({0, 1, 2, 500});
+  EXPECT_THAT(to_text(report),
+              HasSubstr("table item: 4 rows, of which 3 are items of the dataset; 9 items have no row"));
+  EXPECT_THAT(to_text(report), Not(HasSubstr("warning")));
+  EXPECT_EQ(report.refusal, "");
+  EXPECT_EQ(to_json(report).at("tables").at("item").at("with_row"), 3);
+  EXPECT_THAT(to_text(begin_with({0, 700})),
+              HasSubstr("warning: table item: fewer than a tenth of the items"));
+}
+
+TEST_F(ImportedRows, OfOtherIdsBeginNothing) {
+  const WarmStartReport report = begin_with({500, 501});
+  EXPECT_THAT(to_text(report), HasSubstr("warning: table item: fewer than a tenth of the items have a row"));
+  EXPECT_THAT(report.refusal, HasSubstr("no row of "));
+}
+
+TEST_F(ImportedRows, OfAFrozenTableAreNeeded) {
+  options_.tables.by_name["item"].frozen = true;
+  EXPECT_THAT(to_text(begin_with({0, 1, 2, 3, 4, 5, 6})),
+              HasSubstr("warning: table item is frozen: 5 items keep their initial values for ever"));
+  EXPECT_EQ(begin_with({0}).refusal, "");
+  EXPECT_THAT(begin_with({500}).refusal, HasSubstr("tables.item.frozen = true, and "));
+  options_.tables.by_name["user"].frozen = true;
+  EXPECT_THAT(begin_with({0}).refusal, HasSubstr("has nothing for table user"));
 }
 
 TEST_F(WarmStart, RefusesNamesThatAreNotThereAndACheckpointOfWhichNothingFits) {

@@ -92,9 +92,20 @@ void settle_seed(RunOptions& options) {
   print_note("seed: {}\n", options.seed);
 }
 
+// Random rows that nothing changes are nobody's wish.
+void check_frozen(const RunOptions& options) {
+  for (const auto& [name, table] : options.tables.by_name)
+    if (table.frozen && options.warm_start.checkpoint.empty())
+      fail_usage(
+          "tables.{0}.frozen = true: without rows to begin with it would keep its initial values for ever: "
+          "name a checkpoint or imported rows by --warm-start, or set frozen = false",
+          name);
+}
+
 RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int ranks) {
-  auto options =
-      load_config<RunOptions>(words.config.empty() ? folder.config() : find_config(words.config), words.set);
+  const bool own = words.config.empty();
+  auto options = load_config<RunOptions>(own ? folder.config() : find_config(words.config), words.set,
+                                         own ? UnreadKeys::taken : UnreadKeys::refused);
   check_consistency(options);
   if (options.mlperf) check_submission(options, ranks);
   const RunOptions before = read_run_options(folder);
@@ -116,6 +127,7 @@ RunOptions new_options(const TrainWords& words, int ranks, int context = 0) {
   if (!words.warm_start.empty()) start.checkpoint = warm_start_checkpoint(words.warm_start);
   if (!words.name_map.empty()) start.name_map = std::filesystem::absolute(words.name_map);
   check_consistency(options);
+  check_frozen(options);
   settle_paths(options);
   // A wrong path must not leave an empty run behind. MLPerf: no file of a dataset is opened before the clock
   // starts.

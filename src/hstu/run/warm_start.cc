@@ -7,6 +7,9 @@
 
 #include "hstu/base/contains.h"
 #include "hstu/base/text.h"
+#include "hstu/batching/all_items.h"
+#include "hstu/batching/attribute_of_items.h"
+#include "hstu/batching/id_counts.h"
 #include "hstu/config/config_source.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/optimizer/optimizer_section.h"
@@ -192,8 +195,24 @@ bool comes_with_state(const EmbeddingTable& table, const SavedTable& saved, Warm
   return false;
 }
 
+// `new_ids`: the ids here of those there; null: they are the same.
+OfferedRows offered_rows(const EmbeddingTable& table, const SavedTable& saved,
+                         const std::vector<std::int64_t>* new_ids, const KnownIds& known) {
+  OfferedRows rows{.table = table.config().name,
+                   .what = known.what,
+                   .offered = static_cast<std::int64_t>(saved.size()),
+                   .known = std::ssize(known.ids),
+                   .frozen = table.config().rate == 0};
+  for (std::int64_t id : saved.ids()) {
+    if (new_ids != nullptr) id = id < std::ssize(*new_ids) ? (*new_ids)[static_cast<std::size_t>(id)] : -1;
+    rows.fitting += std::binary_search(known.ids.begin(), known.ids.end(), id) ? 1 : 0;
+  }
+  return rows;
+}
+
 void take_tables(WarmStartReport& report, const NamePairs& names, const Checkpoint& checkpoint,
-                 TableSet& tables, bool with_states, const TextRows& text_rows) {
+                 TableSet& tables, bool with_states, const TextRows& text_rows,
+                 const std::map<std::string, KnownIds>& known) {
   std::vector<std::string> mine, theirs;
   std::map<std::string, nlohmann::json> saved;
   for (std::size_t t = 0; t < tables.size(); ++t) mine.push_back(tables[t].config().name);
@@ -219,15 +238,77 @@ void take_tables(WarmStartReport& report, const NamePairs& names, const Checkpoi
       const std::int64_t taken = counts ? table.rows_alive() : 0;
       report.rows += taken;
       report.row_states += with_state ? taken : 0;
+      const auto ids = known.find(table.config().name);
+      report.tables.push_back(offered_rows(table, rows, texts == text_rows.end() ? nullptr : &texts->second,
+                                           ids == known.end() ? KnownIds() : ids->second));
       return "";
     });
   }
 }
 
+bool fits_nothing(const OfferedRows& rows) {
+  return rows.what.empty() ? rows.offered == 0 : rows.fitting == 0;
+}
+
+// "" if the run may begin with what was taken.
+std::string refusal_of(const WarmStartReport& report, bool any_parameter, const TableSet& tables) {
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const TableConfig& table = tables[t].config();
+    const auto rows = std::find_if(report.tables.begin(), report.tables.end(),
+                                   [&](const OfferedRows& offered) { return offered.table == table.name; });
+    if (table.rate != 0 || (rows != report.tables.end() && !fits_nothing(*rows))) continue;
+    return fmt::format(
+        "tables.{0}.frozen = true, and {1} has {2} for table {0}: it would keep its initial values for ever. "
+        "Give it rows with the ids of this dataset, or set frozen = false",
+        table.name, report.checkpoint.string(), rows == report.tables.end() ? "nothing" : "no row that fits");
+  }
+  if (any_parameter || !std::all_of(report.tables.begin(), report.tables.end(), fits_nothing)) return "";
+  return fmt::format("no row of {} is of an id that this dataset has: are its ids those of another one?",
+                     report.checkpoint.string());
+}
+
+std::string text_of(const OfferedRows& rows) {
+  if (rows.what.empty()) return "";
+  const std::int64_t without = rows.known - rows.fitting;
+  std::string text =
+      fmt::format("\n  table {}: {} rows, of which {} are {} of the dataset; {} {} have no row", rows.table,
+                  with_separators(rows.offered), with_separators(rows.fitting), rows.what,
+                  with_separators(without), rows.what);
+  if (rows.frozen && without > 0)
+    text += fmt::format("\nwarning: table {} is frozen: {} {} keep their initial values for ever", rows.table,
+                        with_separators(without), rows.what);
+  else if (10 * rows.fitting < rows.known)
+    text += fmt::format(
+        "\nwarning: table {}: fewer than a tenth of the {} have a row: are its ids those of this dataset?",
+        rows.table, rows.what);
+  return text;
+}
+
 }  // namespace
 
+std::map<std::string, KnownIds> known_ids(const RunOptions& options, const Dataset& dataset) {
+  const std::vector<std::int64_t> items = all_items(dataset);
+  std::map<std::string, KnownIds> known{{"item", {"items", items}}};
+  for (const AttributeSection& attribute : options.features.attributes) {
+    if (attribute.source() == kOwnId) {
+      known[attribute.name] = {"items", items};
+      continue;
+    }
+    IdCounts values;
+    for (const std::int64_t value : AttributeOfItems(dataset, attribute.source()).of(items))
+      values.add(value);
+    known[attribute.name] = {"values", values.sorted().ids};
+  }
+  for (const ContextualFeature& feature : options.features.context) {
+    if (feature.hashed || feature.keys != std::vector<std::string>{"user"}) continue;
+    known[feature.name] = {"users", {dataset.user_ids().begin(), dataset.user_ids().end()}};
+  }
+  return known;
+}
+
 WarmStartReport warm_start(const WarmStartSection& section, const Checkpoint& checkpoint,
-                           DenseOptimizer& optimizer, TableSet& tables, const TextRows& text_rows) {
+                           DenseOptimizer& optimizer, TableSet& tables, const TextRows& text_rows,
+                           const std::map<std::string, KnownIds>& known) {
   const NameMap names = read_name_map(section.name_map);
   WarmStartReport report;
   report.checkpoint = checkpoint.path();
@@ -235,11 +316,12 @@ WarmStartReport warm_start(const WarmStartSection& section, const Checkpoint& ch
   const NamePairs taken = take_parameters(report, names.parameters, checkpoint, optimizer.parameters(),
                                           optimizer.context().stream);
   if (section.optimizer) take_states(report, taken, checkpoint, optimizer);
-  take_tables(report, names.tables, checkpoint, tables, section.optimizer, text_rows);
+  take_tables(report, names.tables, checkpoint, tables, section.optimizer, text_rows, known);
   if (report.matched.empty() && report.renamed.empty()) {
     fail_usage("nothing of {} fits this model, neither a parameter nor a table:\n{}",
                checkpoint.path().string(), to_text(report));
   }
+  report.refusal = refusal_of(report, !taken.empty(), tables);
   return report;
 }
 
@@ -270,10 +352,15 @@ std::string to_text(const WarmStartReport& report) {
   list("of another shape, at the initial value", report.misfitting);
   list("not in the checkpoint, at the initial value", report.initial);
   list("not used", report.unused);
+  for (const OfferedRows& rows : report.tables) text += text_of(rows);
   return text;
 }
 
 Json to_json(const WarmStartReport& report) {
+  Json tables = Json::object();
+  for (const OfferedRows& rows : report.tables)
+    if (!rows.what.empty())
+      tables[rows.table] = {{"rows", rows.offered}, {rows.what, rows.known}, {"with_row", rows.fitting}};
   return {{"checkpoint", report.checkpoint.string()},
           {"step", report.step},
           {"rows", report.rows},
@@ -282,7 +369,8 @@ Json to_json(const WarmStartReport& report) {
           {"renamed", report.renamed},
           {"misfitting", report.misfitting},
           {"initial", report.initial},
-          {"unused", report.unused}};
+          {"unused", report.unused},
+          {"tables", tables}};
 }
 
 }  // namespace hstu

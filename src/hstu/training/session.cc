@@ -3,6 +3,7 @@
 #include <span>
 #include <utility>
 
+#include "hstu/base/error.h"
 #include "hstu/base/faults.h"
 #include "hstu/base/terminal.h"
 #include "hstu/experiment/device_choice.h"
@@ -65,12 +66,14 @@ RunState Session::load(const std::optional<Checkpoint>& checkpoint) {
   if (section.checkpoint.empty()) return {};
   const Checkpoint other(section.checkpoint);
   WarmStartReport report = hstu::warm_start(section, other, learner.dense_optimizer, learner.tables,
-                                            match_text_rows(other, request_.options, experiment_.dataset()));
+                                            match_text_rows(other, request_.options, experiment_.dataset()),
+                                            known_ids(request_.options, experiment_.dataset()));
   if (learner.tables.is_distributed()) {
     comm_.all_reduce_sum(std::span(&report.rows, 1));
     comm_.all_reduce_sum(std::span(&report.row_states, 1));
   }
   if (is_leader()) print_note("{}\n", to_text(report));
+  if (!report.refusal.empty()) fail_usage("{}", report.refusal);
   warm_start_ = to_json(report);
   return {};
 }
