@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "hstu/dataset/names.h"
 #include "temporary_folder.h"
 
 namespace hstu {
@@ -64,8 +65,30 @@ TEST_F(AnnRecallTest, RowsWithoutRanksAreInOrderAndARepeatedAnswerCountsOnce) {
 TEST_F(AnnRecallTest, RequestsNameListsIfBothTablesHaveThem) {
   const std::string exact = "request,user,item,rank\nr1,7,a,1\nr2,7,b,1\n";
   EXPECT_EQ(compare("request,user,item\nr2,7,b\nr1,7,a\n", exact, {1}).recall[0], 1.0);
-  // By users there is one list, whose rows have two items of rank 1.
-  EXPECT_EQ(compare("user,item\n7,b\n", exact, {1}).recall[0], 0.5);
+  // By users there is one list, of two requests.
+  EXPECT_THAT(problem("user,item\n7,b\n", exact), HasSubstr("the list of 7 has the rank 1 twice"));
+}
+
+TEST_F(AnnRecallTest, ATextAndItsNumberAreOneId) {
+  const std::string a = std::to_string(id_of_text("a")), of_10 = std::to_string(id_of_text("10"));
+  const std::string exact = "user,item\nu1,a\nu1,10\n";
+  const std::string u1 = std::to_string(id_of_text("u1"));
+  for (const std::string& answers :
+       {"user,item\n" + u1 + "," + a + "\nu1," + of_10 + "\n", std::string("user,item\nu1,a\nu1,10.0\n")}) {
+    EXPECT_EQ(compare(answers, exact, {2}).recall[0], 1) << answers;
+    EXPECT_EQ(compare(exact, answers, {2}).recall[0], 1) << answers;
+    EXPECT_EQ(compare(answers, exact, {2}).unknown, 0) << answers;
+  }
+  EXPECT_EQ(compare("user,item\nu1,A\nu1,010\n", exact, {2}).recall[0], 0);  // other texts
+}
+
+TEST_F(AnnRecallTest, RefusesARankThatAListHasTwice) {
+  EXPECT_THAT(problem("user,item,rank\n7,b,1\n7,a,1\n", kExact),
+              HasSubstr("answers.csv: the list of 7 has the rank 1 twice"));
+}
+
+TEST_F(AnnRecallTest, RefusesACutoffBeyondTheExactLists) {
+  EXPECT_THROW(compare(kExact, kExact, {2, 3}), UsageError);
 }
 
 TEST_F(AnnRecallTest, NamesWhatIsWrong) {

@@ -25,8 +25,9 @@ void add_ann_recall_command(CLI::App& app) {
   command->footer(
       "Both are CSV, also compressed by gzip, or Parquet, with a row for each item of a list: user (or\n"
       "request, if both have it), item, and rank from 1; without ranks the rows of a list are in order.\n"
-      "Users and items are compared as texts. Prints one JSON object: recall@K is the mean share of the\n"
-      "exact first K among the first K of the index, and a list without an answer has recall 0.\n"
+      "A text and the number that hstu makes of it are one id. Prints one JSON object: recall@K is the mean\n"
+      "share of the exact first K among the first K of the index, and a list without an answer has recall "
+      "0.\n"
       "Example:\n  hstu ann-recall faiss.csv --against top.csv --k 10,100");
   command->callback([options] { fmt::print("{}\n", to_json(ann_recall(*options)).dump(2)); });
 }

@@ -11,7 +11,7 @@ namespace hstu {
 
 struct AnnRecallOptions {
   Path answers, exact;                     // tables: request or user, item, and rank
-  std::vector<std::int64_t> cutoffs = {};  // K, each at least 1; none: 1, 10, 100 as far as lists reach
+  std::vector<std::int64_t> cutoffs = {};  // K; none: 1, 10, 100 as far as lists reach
 };
 
 struct AnnRecall {
@@ -25,10 +25,11 @@ struct AnnRecall {
 };
 
 // A table has a row for each item of a list: the list's name in the column "request" if both tables have it,
-// else in "user"; the item; and optionally "rank", from 1, else rows are in the order of ranks. Names and
-// items are compared as texts. Both tables are in memory, 16 bytes for an item. Throws UsageError for a
-// missing column, Error naming file, line and column of a bad rank, or of an item that an exact list has
-// twice; an item that an answer has twice counts once, at its first place.
+// else in "user"; the item; and optionally "rank", from 1, else rows are in the order of ranks. A text and
+// the number that hstu makes of it (dataset/names.h) are one id, and so are 10 and 10.0. Both tables are in
+// memory, 16 bytes for an item. Throws UsageError for a missing column and a K beyond the last rank of the
+// exact lists, Error naming file, line and column of a bad rank, and for a rank that a list has twice, or an
+// item that an exact list has twice; an item that an answer has twice counts once, at its first place.
 AnnRecall ann_recall(const AnnRecallOptions& options);
 
 // {"lists", "without_answer", "unknown", "recall@K", ...}
