@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "hstu/base/error.h"
+#include "hstu/comparison/evaluated_samples.h"
 #include "hstu/comparison/sweep_summary.h"
 #include "hstu/metrics/ranking.h"
 #include "support/kind_options.h"
@@ -189,13 +190,48 @@ TEST(RunOutcome, OfALineThatWasAlteredNamesTheFile) {
   }
 }
 
+TEST(RunOutcome, KeysOfSomeKindsOfModelsAloneAreCounted) {
+  const std::vector<ComparedRun> runs{
+      {{"a", metrics_of({}), kRankingMetrics}, {{"model.kind", "x"}, {"model.dim", "1"}}, {}},
+      {{"b", metrics_of({}), kRankingMetrics}, {{"model.kind", "y"}, {"model.heads", "2"}}, {}}};
+  std::vector<std::string> of_kinds;
+  EXPECT_EQ(settings_table(runs, &of_kinds),
+            (std::vector<Cells>{{"key", "a", "b"}, {"model.kind", "x", "y"}}));
+  EXPECT_THAT(note_on_keys(of_kinds), HasSubstr("2 keys of [model] are left out"));
+}
+
+TEST(EvaluatedSamples, ThatAreOthersAreNamedWithTheirKeys) {
+  const auto run_of = [](const std::string& name, const RunOptions& options) {
+    return ComparedRun{
+        {name, metrics_of({}), kRankingMetrics}, {}, {}, evaluated_samples(options, "dataset")};
+  };
+  RunOptions fraction, paper, again;
+  fraction.evaluation.holdout.fraction = again.evaluation.holdout.fraction = 0.1;
+  again.training.epochs = 7;
+  again.seed = 5;
+  paper.evaluation.holdout.split = LastSplit::paper;
+  EXPECT_EQ(note_on_samples(std::vector{run_of("a", fraction), run_of("b", again)}), "");
+  EXPECT_EQ(
+      note_on_samples(std::vector{run_of("a", fraction), run_of("b", paper), run_of("c", again)}),
+      "(a, c) and b are evaluated on other samples (evaluation.holdout_fraction, evaluation.split): their "
+      "metrics are not to be compared");
+  RunOptions negatives = fraction, retrieval = fraction;
+  negatives.evaluation.negatives.per_positive = 100;
+  retrieval.model.choose("retrieval");
+  EXPECT_THAT(
+      note_on_samples(std::vector{run_of("a", fraction), run_of("b", negatives)}),
+      HasSubstr("a and b are evaluated on other samples (data.negatives.exclude_seen, evaluation.negatives"));
+  EXPECT_THAT(note_on_samples(std::vector{run_of("a", negatives), run_of("b", retrieval)}),
+              HasSubstr("model.kind"));
+}
+
 TEST(RunOutcome, ATableNamesTheKeysThatDiffer) {
   std::vector<ComparedRun> runs;
   for (const char* layers : {"1", "2"})
     runs.push_back({{"r" + std::string(layers), metrics_of({}), kRankingMetrics},
                     {{"seed", "1"}, {"model.layers", layers}},
                     {}});
-  EXPECT_EQ(settings_table(runs), (std::vector<Cells>{{"run", "model.layers"}, {"r1", "1"}, {"r2", "2"}}));
+  EXPECT_EQ(settings_table(runs), (std::vector<Cells>{{"key", "r1", "r2"}, {"model.layers", "1", "2"}}));
   EXPECT_EQ(comparison_table(runs)[0][1], "AUC");
 }
 

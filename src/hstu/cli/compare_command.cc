@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
+#include "hstu/comparison/evaluated_samples.h"
 #include "hstu/comparison/run_outcome.h"
 
 namespace hstu {
@@ -62,18 +64,24 @@ void add_compare_command(CLI::App& app) {
     refuse_twice(words->runs);
     const std::vector<std::string> names = names_of(words->runs);
     for (std::size_t i = 0; i < names.size(); ++i) runs.push_back(read_run(words->runs[i], names[i]));
-    const std::vector<Cells> rows = comparison_table(runs), settings = settings_table(runs);
+    std::vector<std::string> of_kinds;
+    const std::vector<Cells> rows = comparison_table(runs), settings = settings_table(runs, &of_kinds);
+    const std::string note = note_on_samples(runs);
     if (!words->output.empty()) {
       std::vector<NamedRun> named;
       named.reserve(runs.size());
       for (const ComparedRun& run : runs) named.push_back(run.run);
-      write_page(words->output, comparison_html(fmt::format("{} runs", runs.size()), rows, settings, named));
+      write_page(words->output,
+                 comparison_html(fmt::format("{} runs", runs.size()), rows, settings, named, note));
     }
     if (!words->json) {
       fmt::print("{}", table(rows));
-      if (settings.front().size() > 1) fmt::print("\nconfiguration, where it differs:\n{}", table(settings));
+      if (!note.empty()) fmt::print("{}\n", note);
+      if (settings.size() > 1) fmt::print("\nconfiguration, where it differs:\n{}", table(settings));
+      if (!of_kinds.empty()) fmt::print("{}\n", note_on_keys(of_kinds));
       return;
     }
+    if (!note.empty()) print_note("{}\n", note);
     for (const ComparedRun& run : runs) {
       Json line{{"run", run.run.name}};
       line.update(to_json(run.outcome));

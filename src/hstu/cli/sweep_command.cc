@@ -7,6 +7,7 @@
 #include "hstu/base/text.h"
 #include "hstu/cli/commands.h"
 #include "hstu/cli/run_series.h"
+#include "hstu/comparison/evaluated_samples.h"
 #include "hstu/comparison/sweep_summary.h"
 #include "hstu/device/machine.h"
 
@@ -35,10 +36,13 @@ int run_sweep(const SweepWords& words, int jobs, int threads) {
     compared.push_back(std::move(*of_run.run));
   }
   fmt::print("{}", table(sweep_table(results)));
+  const std::string note = note_on_samples(compared);
+  if (!note.empty()) fmt::print("{}\n", note);
   write_file(words.output / "summary.jsonl", sweep_lines(results));
   if (named.empty()) return status;
   const Path page = words.output / "summary.html";
-  write_page(page, comparison_html("sweep", comparison_table(compared), settings_table(compared), named));
+  write_page(page,
+             comparison_html("sweep", comparison_table(compared), settings_table(compared), named, note));
   fmt::print("{}\n", page.string());
   return status;
 }

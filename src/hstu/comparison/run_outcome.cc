@@ -6,6 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/json_lines.h"
 #include "hstu/base/text.h"
+#include "hstu/comparison/evaluated_samples.h"
 #include "hstu/options/options.h"
 
 namespace hstu {
@@ -75,10 +76,28 @@ std::vector<std::string> differing_keys(std::span<const ComparedRun> runs) {
   return keys;
 }
 
+// "": the run has no such key.
 std::string value_of(const ConfigFlattener::Values& config, const std::string& key) {
   const auto found =
       std::find_if(config.begin(), config.end(), [&](const auto& e) { return e.first == key; });
-  return found == config.end() ? "-" : found->second;
+  return found == config.end() ? "" : found->second;
+}
+
+// The same; a section [tables.NAME] that a run does not have is one of defaults.
+std::string value_or_default(const ConfigFlattener::Values& config, const std::string& key) {
+  std::string value = value_of(config, key);
+  if (!value.empty() || !key.starts_with("tables.")) return value;
+  RunOptions defaults;
+  defaults.tables.by_name[split(key, '.')[1]] = {};
+  return value_of(config_values(defaults), key);
+}
+
+// The dataset of the last evaluations: a resume may have extended it.
+std::string dataset_of(const RunMetrics& metrics) {
+  std::string dataset = metrics.run().value("dataset", "");
+  for (const Json* line : metrics.all("resume"))
+    if (line->contains("data")) dataset = line->at("data").value("to", dataset);
+  return dataset;
 }
 
 }  // namespace
@@ -115,7 +134,14 @@ ComparedRun read_run(const Path& path, const std::string& name) {
   const RunOptions options = read_run_options(folder);
   const MetricSpecs specs = options.model.metrics();
   RunOutcome outcome = outcome_of(metrics, specs);
-  return {{name, std::move(metrics), specs}, config_values(options), std::move(outcome)};
+  ConfigFlattener::Values samples =
+      evaluated_samples(options, metrics.values([&] { return dataset_of(metrics); }));
+  std::string text;
+  for (const auto& [key, value] : samples) text += fmt::format("{} = {}\n", key, value);
+  return {{name, std::move(metrics), specs, std::move(text)},
+          config_values(options),
+          std::move(outcome),
+          std::move(samples)};
 }
 
 std::vector<Cells> comparison_table(std::span<const ComparedRun> runs) {
@@ -138,17 +164,31 @@ std::vector<Cells> comparison_table(std::span<const ComparedRun> runs) {
   return table;
 }
 
-std::vector<Cells> settings_table(std::span<const ComparedRun> runs) {
-  const std::vector<std::string> keys = differing_keys(runs);
-  Cells head{"run"};
-  head.insert(head.end(), keys.begin(), keys.end());
+std::vector<Cells> settings_table(std::span<const ComparedRun> runs, std::vector<std::string>* of_kinds) {
+  Cells head{"key"};
+  for (const ComparedRun& run : runs) head.push_back(run.run.name);
   std::vector<Cells> table{head};
-  for (const ComparedRun& run : runs) {
-    Cells row{run.run.name};
-    for (const std::string& key : keys) row.push_back(value_of(run.config, key));
+  for (const std::string& key : differing_keys(runs)) {
+    Cells row{key};
+    for (const ComparedRun& run : runs) row.push_back(value_or_default(run.config, key));
+    if (std::all_of(row.begin() + 1, row.end(), [&](const std::string& value) { return value == row[1]; }))
+      continue;
+    const bool everywhere = !contains(row, std::string());
+    // An element of a list that only some runs have is a difference; a key of [model] is of another kind.
+    if (!everywhere && key.starts_with("model.")) {
+      if (of_kinds != nullptr) of_kinds->push_back(key);
+      continue;
+    }
+    std::replace(row.begin(), row.end(), std::string(), std::string("-"));
     table.push_back(std::move(row));
   }
   return table;
+}
+
+std::string note_on_keys(const std::vector<std::string>& of_kinds) {
+  if (of_kinds.empty()) return "";
+  return fmt::format("{} keys of [model] are left out: only some of these kinds of models have them",
+                     of_kinds.size());
 }
 
 }  // namespace hstu

@@ -34,14 +34,19 @@ struct ComparedRun {
   NamedRun run;
   ConfigFlattener::Values config;
   RunOutcome outcome;
+  ConfigFlattener::Values samples = {};  // evaluated_samples()
 };
 // UsageError if `path` is not a run or has not started.
 ComparedRun read_run(const Path& path, const std::string& name);
 
 // A header and a row for each run: its metrics, then the rest of the outcome.
 std::vector<Cells> comparison_table(std::span<const ComparedRun> runs);
-// The same of the keys whose values differ.
-std::vector<Cells> settings_table(std::span<const ComparedRun> runs);
+// A header with the names of the runs, and a row for each key whose values differ, of those that all runs
+// have. `of_kinds` becomes the keys that some kinds of models alone have.
+std::vector<Cells> settings_table(std::span<const ComparedRun> runs,
+                                  std::vector<std::string>* of_kinds = nullptr);
+// "of some kinds of models alone: ..."; "": there are none.
+std::string note_on_keys(const std::vector<std::string>& of_kinds);
 
 // Those of all kinds that tables of runs have.
 std::vector<MetricSpec> metrics_in_tables(std::span<const MetricSpecs> kinds);

@@ -3,6 +3,10 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hstu/base/contains.h"
+#include "hstu/base/text.h"
 
 namespace hstu {
 namespace {
@@ -32,30 +36,56 @@ std::vector<ComparedCurve> curves_of(std::span<const NamedRun> runs) {
   return curves;
 }
 
+bool has_value(const NamedRun& run, const ComparedCurve& curve) {
+  return !run.metrics.values([&] { return run.metrics.curve(curve.event, curve.key, run.name); }).x.empty();
+}
+
+// NamedRun::samples of the runs that have the curve, each once; of curves of training one for all.
+std::vector<std::string> samples_of(std::span<const NamedRun> runs, const ComparedCurve& curve) {
+  if (curve.event != "eval") return {""};
+  std::vector<std::string> samples;
+  for (const NamedRun& run : runs)
+    if (has_value(run, curve) && !contains(samples, run.samples)) samples.push_back(run.samples);
+  return samples;
+}
+
+// A run has a series in every chart, if without points, so that its colour is the same.
+std::string chart_of(const ComparedCurve& curve, const std::string& samples, std::span<const NamedRun> runs) {
+  Chart chart{.title = curve.title,
+              .x_label = curve.in_time ? "minutes since the run began" : "samples",
+              .series = {},
+              .from_zero = curve.in_time};
+  const bool of_evaluation = curve.event == "eval";
+  std::vector<std::string> names, others;
+  for (const NamedRun& run : runs) {
+    Series series{.name = run.name, .x = {}, .y = {}};
+    if (of_evaluation && has_value(run, curve)) (run.samples == samples ? names : others).push_back(run.name);
+    if (!of_evaluation || run.samples == samples)
+      series = run.metrics.values([&] {
+        return curve.in_time ? run.metrics.curve_in_time(curve.event, curve.key, run.name)
+                             : run.metrics.curve(curve.event, curve.key, run.name);
+      });
+    chart.series.push_back(std::move(series));
+  }
+  if (!others.empty()) chart.title += fmt::format(" of {}", fmt::join(names, ", "));
+  return section(chart.title, to_svg(chart));
+}
+
 }  // namespace
 
 std::string comparison_html(const std::string& title, const std::vector<Cells>& outcomes,
-                            const std::vector<Cells>& settings, std::span<const NamedRun> runs) {
+                            const std::vector<Cells>& settings, std::span<const NamedRun> runs,
+                            const std::string& note) {
   const auto table = [](const std::vector<Cells>& rows) {
     return html_table(rows.front(), {rows.begin() + 1, rows.end()});
   };
   std::string body = section("Runs", table(outcomes));
+  if (!note.empty()) body += "<p><b>" + escaped_html(note) + "</b></p>\n";
   body += "<div class=\"charts\">";
-  for (const ComparedCurve& curve : curves_of(runs)) {
-    Chart chart{.title = curve.title,
-                .x_label = curve.in_time ? "minutes since the run began" : "samples",
-                .series = {},
-                .from_zero = curve.in_time};
-    for (const NamedRun& run : runs) {
-      chart.series.push_back(run.metrics.values([&] {
-        return curve.in_time ? run.metrics.curve_in_time(curve.event, curve.key, run.name)
-                             : run.metrics.curve(curve.event, curve.key, run.name);
-      }));
-    }
-    body += section(chart.title, to_svg(chart));
-  }
+  for (const ComparedCurve& curve : curves_of(runs))
+    for (const std::string& samples : samples_of(runs, curve)) body += chart_of(curve, samples, runs);
   body += "</div>\n";
-  if (settings.front().size() > 1) body += section("Configuration, where it differs", table(settings));
+  if (settings.size() > 1) body += section("Configuration, where it differs", table(settings));
   return html_page(title, body);
 }
 

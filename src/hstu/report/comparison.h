@@ -15,11 +15,14 @@ struct NamedRun {
   std::string name;
   RunMetrics metrics;
   MetricSpecs specs;  // of its kind of model
+  // What its evaluations are of: curves of runs with different texts have charts of their own.
+  std::string samples = {};
 };
 
-// The results of `outcomes`, the curves, and below them the values of `settings`, if it has a second column.
-// The first row of both is the header. A run has one colour in all charts.
+// The results of `outcomes` with a note, the curves, and below them the values of `settings`, if it has a
+// second row. The first row of both is the header. A run has one colour in all charts.
 std::string comparison_html(const std::string& title, const std::vector<Cells>& outcomes,
-                            const std::vector<Cells>& settings, std::span<const NamedRun> runs);
+                            const std::vector<Cells>& settings, std::span<const NamedRun> runs,
+                            const std::string& note = "");
 
 }  // namespace hstu
