@@ -117,8 +117,14 @@ std::string configuration(const RunOptions& options) {
     if (!line.empty()) text += line + "\n";
     line.clear();
   };
-  for (const ConfigDifference& difference :
-       differences(config_values(RunOptions{}), config_values(options))) {
+  RunOptions defaults;
+  ConfigFlattener::Values of_kind = config_values(defaults);
+  const auto is_kind = [](const auto& entry) { return entry.first == "model.kind"; };
+  const auto kind = *std::find_if(of_kind.begin(), of_kind.end(), is_kind);  // that of a file that names none
+  defaults.model.choose(options.model.kind().name);
+  of_kind = config_values(defaults);
+  *std::find_if(of_kind.begin(), of_kind.end(), is_kind) = kind;
+  for (const ConfigDifference& difference : differences(of_kind, config_values(options))) {
     const std::size_t dot = difference.key.rfind('.');
     const std::string place = dot == std::string::npos ? "" : difference.key.substr(0, dot);
     const std::string word = fmt::format(
