@@ -55,6 +55,25 @@ Outcome run(const std::vector<std::string>& words) {
   return {status, GetCapturedStdout(), messages, tool.ran};
 }
 
+// Options of numbers, alone and in lists; one with a type of its own and a range.
+std::string number_problem_of(const std::string& option, const std::string& word) {
+  CLI::App app{"tool", "tool"};
+  double rate = 0, seconds = 0;
+  std::int64_t n = 0;
+  std::uint64_t seed = 0;
+  std::vector<std::int64_t> list;
+  app.add_option("--rate", rate);
+  app.add_option("--seconds", seconds)->check(CLI::Range(0.5, 10.0))->type_name("SECONDS");
+  app.add_option("--n", n);
+  app.add_option("--seed", seed);
+  app.add_option("--list", list)->delimiter(',');
+  CaptureStderr();
+  const int status = parse_command_line(app, {option, word}, "tool 1");
+  std::string messages = GetCapturedStderr();
+  EXPECT_EQ(status, messages.empty() ? 0 : 2) << option << " " << word;
+  return messages;
+}
+
 std::string refused(const std::vector<std::string>& words) {
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.status, 2);
@@ -140,6 +159,23 @@ TEST(Manual, EscapesWhatRoffWouldRead) {
 
 TEST(Parse, AnAliasIsACommand) {
   EXPECT_EQ(run({"bench", "input"}).status, 0);
+}
+
+TEST(ParseCommandLine, RefusesWordsThatAreNoNumbersAndNumbersThatDoNotFit) {
+  for (const char* const option : {"--rate", "--seconds"})
+    for (const char* const word : {"nan", "inf", "-inf", "1e999", "x"})
+      EXPECT_THAT(number_problem_of(option, word), HasSubstr(word)) << option;
+  for (const char* const option : {"--n", "--seed", "--list"})
+    for (const char* const word :
+         {"99999999999999999999", "-99999999999999999999", "010", "0x10", "1e3", "1.0"})
+      EXPECT_THAT(number_problem_of(option, word), HasSubstr(word)) << option;
+  EXPECT_THAT(number_problem_of("--seed", "-1"), HasSubstr("-1"));
+  EXPECT_THAT(number_problem_of("--list", "1,99999999999999999999"), HasSubstr("99999999999999999999"));
+  EXPECT_EQ(number_problem_of("--rate", "1e-3"), "");
+  EXPECT_EQ(number_problem_of("--seconds", "2.5"), "");
+  EXPECT_EQ(number_problem_of("--n", "-9223372036854775808"), "");
+  EXPECT_EQ(number_problem_of("--seed", "18446744073709551615"), "");
+  EXPECT_EQ(number_problem_of("--list", "1,2"), "");
 }
 
 }  // namespace

@@ -35,6 +35,12 @@ TEST(Suite, SizesAreProductsOfRanksAndScale) {
   EXPECT_EQ(with_sizes("x={a = 1} {} {other} {1*} {", 1, 1), "x={a = 1} {} {other} {1*} {");
 }
 
+TEST(Suite, ASizeThatNoConfigurationTakesIsRefused) {
+  for (const char* const text : {"x={9999999999999999999999*ranks}", "{1e308*1e308}", "{1e15*ranks}"})
+    EXPECT_THROW(with_sizes(text, 2, 1), UsageError) << text;
+  EXPECT_EQ(with_sizes("{1e15*scale}", 2, 0.5), "500000000000000");
+}
+
 TEST(Suite, AnExperimentHasTheBasesKeysAndItsOwn) {
   const Suite suite = resolve_suite(suite_of(std::string(kBase) + kTwo), {.ranks = 2, .set = {"seed=9"}}, 4);
   EXPECT_EQ(suite.base.scale, 0.25);

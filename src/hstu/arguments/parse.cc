@@ -1,6 +1,8 @@
 #include "hstu/arguments/parse.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -61,6 +63,33 @@ std::string complaint(const CLI::App& app, const CLI::App& command, const CLI::P
   return fmt::format("{} needs a command: {}", name_of(command), fmt::join(names_of(commands), ", "));
 }
 
+template <typename Number>
+std::string whole_number_problem(const std::string& word) {
+  const auto number = parse_number<Number>(word);
+  if (number && std::to_string(*number) == word) return "";
+  return fmt::format("expected a whole number of at most 64 bits, without zeros before it, found {}", word);
+}
+
+std::string number_problem(const std::string& word) {
+  return parse_number<double>(word) ? "" : fmt::format("expected a number, found {}", word);
+}
+
+// CLI11 takes the largest number for one beyond 64 bits, -1 as a large unsigned one, 010 as 8, and NaN inside
+// of every range.
+void check_numbers(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options([](CLI::Option*) { return true; })) {
+    const std::string type = option->get_type_name();
+    // A type of its own ("SECONDS") has that of a range behind it.
+    const auto is = [&](const std::string& name) {
+      return type.starts_with(name) || type.find(":" + name + " in ") != std::string::npos;
+    };
+    if (is("FLOAT")) option->check(number_problem);
+    if (is("INT")) option->check(whole_number_problem<std::int64_t>);
+    if (is("UINT")) option->check(whole_number_problem<std::uint64_t>);
+  }
+  for (CLI::App* const command : app.get_subcommands([](CLI::App*) { return true; })) check_numbers(*command);
+}
+
 int refuse(const CLI::App& command, const std::string& message) {
   print_note("hstu: {}\nSee {} --help.\n", message, name_of(command));
   return kWrongWords;
@@ -91,6 +120,7 @@ int parse_command_line(CLI::App& app, const std::vector<std::string>& words, con
     return refuse(command, fmt::format("{} has no command \"{}\"{}", name_of(command), unknown,
                                        suggestion(unknown, names_of(commands_of(command)))));
   }
+  check_numbers(app);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes the last word first
   } catch (const CLI::Success& success) {

@@ -75,15 +75,35 @@ void resolve(std::vector<std::string>& words, std::int64_t ranks, double scale) 
   for (std::string& word : words) word = with_sizes(word, ranks, scale);
 }
 
+// Calls body(size) for each {size} of `text` and puts what it returns in its place.
+template <typename Body>
+std::string replace_sizes(const std::string& text, const Body& body) {
+  std::string result;
+  std::size_t at = 0;
+  for (std::size_t open = text.find('{'); open != std::string::npos; open = text.find('{', at)) {
+    const std::size_t close = text.find('}', open);
+    if (close == std::string::npos) break;
+    result += text.substr(at, open - at);
+    result += body(text.substr(open + 1, close - open - 1));
+    at = close + 1;
+  }
+  return result + text.substr(at);
+}
+
 // Whether a size of the suite has a scale.
 bool is_scaled(const Suite& suite) {
   std::vector<std::string> words = suite.base.set;
   words.insert(words.end(), {suite.data.generate, suite.data.prepare});
   for (const SuiteExperiment& experiment : suite.experiments)
     words.insert(words.end(), experiment.set.begin(), experiment.set.end());
-  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return with_sizes(word, 1, 1e6) != with_sizes(word, 1, 2e6);
-  });
+  bool found = false;
+  for (const std::string& word : words) {
+    replace_sizes(word, [&](const std::string& size) {
+      found = found || value_of(size, 1, 1) != value_of(size, 1, 2);
+      return size;
+    });
+  }
+  return found;
 }
 
 void check_suite(const Suite& suite, const Path& file) {
@@ -137,20 +157,14 @@ void describe(ConfigFields& f, Suite& o) {
 }
 
 std::string with_sizes(const std::string& text, std::int64_t ranks, double scale) {
-  std::string result;
-  std::size_t at = 0;
-  for (std::size_t open = text.find('{'); open != std::string::npos; open = text.find('{', at)) {
-    const std::size_t close = text.find('}', open);
-    if (close == std::string::npos) break;
-    const auto value = value_of(std::string_view(text).substr(open + 1, close - open - 1), ranks, scale);
-    result += text.substr(at, open - at);
-    if (value)
-      result += std::to_string(std::max<std::int64_t>(1, std::llround(*value)));
-    else
-      result += text.substr(open, close + 1 - open);
-    at = close + 1;
-  }
-  return result + text.substr(at);
+  constexpr double kMost = 1e15;  // of a configuration's integers
+  return replace_sizes(text, [&](const std::string& size) {
+    const std::optional<double> value = value_of(size, ranks, scale);
+    if (!value) return "{" + size + "}";
+    if (!(*value <= kMost))
+      fail_usage("{}: the size {{{}}} is {:g}: expected at most {:g}", text, size, *value, kMost);
+    return std::to_string(std::max<std::int64_t>(1, std::llround(*value)));
+  });
 }
 
 Suite resolve_suite(const Path& file, const SuiteWords& words, std::int64_t gpus) {
