@@ -92,7 +92,7 @@ TEST(Report, IsCompleteInItself) {
 TEST(Report, ShowsWhatTheRunSaid) {
   const std::string page = report_html(
       {.title = "run", .metrics = RunMetrics(lines_of_a_run()), .specs = kRankingMetrics, .config = ""});
-  EXPECT_THAT(page, HasSubstr("<b>0.7100</b><small>baseline 0.6500</small>"));
+  EXPECT_THAT(page, HasSubstr("<b>0.7100</b><small>running rates 0.6500</small>"));
   EXPECT_THAT(page, HasSubstr("<td>item</td><td>2,048</td><td>5,000</td><td>16</td><td>128.0 KiB</td>"));
   EXPECT_THAT(page, HasSubstr("<td>artist</td><td>4</td>"));
   EXPECT_THAT(page, HasSubstr("not ended"));
@@ -165,16 +165,57 @@ TEST(Comparison, ARunHasOneColourInEveryChart) {
   EXPECT_LT(page.find("AUC of the held-out samples"), page.find("Configuration, where it differs"));
 }
 
+TEST(Comparison, RunsOfOtherSamplesShareNoAxis) {
+  std::vector<NamedRun> runs;
+  for (const char* const name : {"a", "b", "c"})
+    runs.push_back(
+        {name, RunMetrics(lines_of_a_run()), kRankingMetrics, name == std::string("b") ? "paper" : "valid"});
+  const std::string page = comparison_html("x", {{"run"}}, {{"key"}}, runs, "b & others");
+  EXPECT_THAT(page, HasSubstr("<h2>AUC of the held-out samples of a, c</h2>"));
+  EXPECT_THAT(page, HasSubstr("<h2>AUC of the held-out samples of b</h2>"));
+  EXPECT_THAT(page, HasSubstr("<b>b &amp; others</b>"));
+  EXPECT_THAT(page, HasSubstr("<h2>training loss</h2>"));
+  const std::string chart = page.substr(page.find("samples of a, c</h2>"));
+  EXPECT_THAT(chart.substr(0, chart.find("</section>")), Not(HasSubstr("class=\"line s1\"")));
+}
+
 TEST(Report, TheTileShowsTheLastValueAndTheBest) {
   std::vector<Json> lines = lines_of_a_run();
   lines.push_back({{"event", "eval"}, {"step", 20}, {"samples", 640}, {"auc", 0.69}, {"baseline_auc", 0.65}});
   const std::string page =
       report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
-  EXPECT_THAT(page, HasSubstr("<b>0.6900</b><small>last; best 0.7100 at step 10; baseline 0.6500</small>"));
+  EXPECT_THAT(page,
+              HasSubstr("<b>0.6900</b><small>last; best 0.7100 at step 10; running rates 0.6500</small>"));
   lines.push_back({{"event", "eval"}, {"step", 30}, {"samples", 960}, {"auc", 0.6}, {"baseline_auc", 0.65}});
   EXPECT_THAT(
       report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""}),
-      HasSubstr("baseline 0.6500, better than the model</small>"));
+      HasSubstr("running rates 0.6500, better than the model</small>"));
+}
+
+TEST(Report, TheMetricOfTheBestCheckpointComesFirstWithItsBaselinesByName) {
+  std::vector<Json> lines = lines_of_a_run();
+  lines.push_back(
+      {{"event", "eval"},
+       {"step", 20},
+       {"samples", 640},
+       {"auc", 0.69},
+       {"ne", 3.6},
+       {"log_loss", 1.5},
+       {"ndcg@10", 0.31},
+       {"best", {{"metric", "ndcg@10"}}},
+       {"item_baselines", {{"popularity", {{"ndcg@10", 0.2}}}, {"co_occurrence", {{"ndcg@10", 0.4}}}}}});
+  const ReportSource source{.title = "run",
+                            .metrics = RunMetrics(lines),
+                            .specs = kRankingMetrics,
+                            .config = "",
+                            .draws_negatives = true};
+  const std::string page = report_html(source);
+  EXPECT_THAT(page, HasSubstr("<div class=\"tiles\"><div><span>NDCG@10</span><b>0.3100</b><small>popularity "
+                              "0.2000; co_occurrence 0.4000, better than the model</small>"));
+  EXPECT_LT(page.find("<h2>NDCG@10</h2>"), page.find("<h2>AUC</h2>"));
+  EXPECT_THAT(page, HasSubstr("</svg>popularity <b>0.2</b>"));
+  for (const char* const of_share : {"<span>NE</span>", "<h2>NE</h2>", "<h2>log loss</h2>", "<th>NE</th>"})
+    EXPECT_THAT(page, Not(HasSubstr(of_share)));
 }
 
 TEST(Report, TheBestIsOfTheSamplesOfTheLastEvaluation) {
@@ -183,7 +224,7 @@ TEST(Report, TheBestIsOfTheSamplesOfTheLastEvaluation) {
   lines.push_back({{"event", "eval"}, {"step", 20}, {"samples", 640}, {"auc", 0.69}, {"baseline_auc", 0.65}});
   const std::string page =
       report_html({.title = "run", .metrics = RunMetrics(lines), .specs = kRankingMetrics, .config = ""});
-  EXPECT_THAT(page, HasSubstr("<b>0.6900</b><small>baseline 0.6500</small>"));
+  EXPECT_THAT(page, HasSubstr("<b>0.6900</b><small>running rates 0.6500</small>"));
 }
 
 TEST(Report, MetricsComeFirstAndTablesScrollByThemselves) {

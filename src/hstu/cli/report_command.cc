@@ -26,11 +26,14 @@ void add_report_command(CLI::App& app) {
       fail_usage("{} has no metrics.jsonl yet: the run has not started", words->run.string());
     }
     const Path output = words->output.empty() ? words->run / "report.html" : words->output;
+    const RunOptions options = read_run_options(folder);
+    const NegativeOptions& negatives = options.evaluation.negatives;
     const ReportSource source{
         .title = std::filesystem::absolute(words->run).lexically_normal().filename().string(),
         .metrics = RunMetrics(read_json_lines(folder.metrics()), folder.metrics().string()),
-        .specs = read_run_options(folder).model.metrics(),
-        .config = read_file(folder.config())};
+        .specs = options.model.metrics(),
+        .config = read_file(folder.config()),
+        .draws_negatives = negatives.per_positive > 0 && negatives.from != NegativeSource::all};
     write_page(output, report_html(source));
     fmt::print("{}\n", output.string());
   });

@@ -22,6 +22,7 @@ struct MetricSpec {
   bool in_tables = false;      // tables of runs have a column of it
   bool in_summary = false;     // shown where there is room for few
   bool logs_baseline = false;  // eval lines have the baseline's value too
+  bool of_share = false;       // depends on the share of positives: of drawn negatives it says nothing
   bool of_one_class = false;   // followed where all labels are equal, as the headline is undefined then
 
   // Of single examples, with a best value: what tables and charts of evaluations show.

@@ -1,11 +1,13 @@
 #include "hstu/report/report.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
@@ -32,30 +34,74 @@ std::string word(const Json& line, const char* key) {
   return line[key].is_string() ? line[key].get<std::string>() : line[key].dump();
 }
 
+// A metric of evaluations as the page shows it.
+struct ShownMetric {
+  std::string name, title;
+  const MetricSpec* spec;
+};
+
+// That of the best checkpoint, or else the headline, then the others that say something.
+std::vector<ShownMetric> shown_metrics(const ReportSource& source) {
+  std::vector<ShownMetric> shown;
+  const auto add = [&](const std::string& name, const MetricSpec& spec) {
+    const bool is_known =
+        std::any_of(shown.begin(), shown.end(), [&](const auto& m) { return m.name == name; });
+    if (is_known || (spec.of_share && source.draws_negatives)) return;
+    const auto k = spec.has_cutoff ? cutoff_of(name) : std::nullopt;
+    shown.push_back({name, std::string(spec.title) + (k ? fmt::format("@{}", *k) : ""), &spec});
+  };
+  const Json* const eval = source.metrics.last("eval");
+  if (eval != nullptr && eval->contains("best")) {
+    const std::string best = eval->at("best").value("metric", "");
+    if (const MetricSpec* const spec = find_metric(source.specs, best)) add(best, *spec);
+  }
+  for (const MetricSpec& spec : source.specs)
+    if (spec.is_plain()) add(std::string(spec.name), spec);
+  return shown;
+}
+
 // "last; best 0.7123 at step 40; " of the evaluations of the same samples; "" if the last one is the best.
-std::string best_of(const RunMetrics& metrics, const MetricSpec& metric) {
+std::string best_of(const RunMetrics& metrics, const ShownMetric& metric) {
   const Json* best = nullptr;
-  const std::string name(metric.name);
+  const std::string& name = metric.name;
   const auto value = [&](const Json& line) { return line[name].get<double>(); };
   for (const Json* const line : metrics.comparable_evaluations()) {
     if (!line->contains(name) || !(*line)[name].is_number()) continue;
-    if (best == nullptr || metric.improves(value(*line), value(*best))) best = line;
+    if (best == nullptr || metric.spec->improves(value(*line), value(*best))) best = line;
   }
   if (best == nullptr || best == metrics.last("eval")) return "";
   return fmt::format("last; best {} at step {}; ", number(best, name), count(best, "step"));
 }
 
-std::string baseline_of(const Json* eval, const MetricSpec& metric) {
-  const std::string name(metric.name), baseline = "baseline_" + name;
-  std::string text = "baseline " + number(eval, baseline);
-  if (eval != nullptr && eval->contains(name) && eval->contains(baseline) && (*eval)[name].is_number() &&
-      (*eval)[baseline].is_number() &&
-      metric.improves((*eval)[baseline].get<double>(), (*eval)[name].get<double>()))
-    text += ", better than the model";
-  return text;
+// The baselines that have the metric, by name, with the keys of their values in an eval line.
+std::vector<std::pair<std::string, std::string>> baselines_of(const Json* eval, const std::string& metric) {
+  std::vector<std::pair<std::string, std::string>> found;
+  if (eval == nullptr) return found;
+  const Json items = eval->value("item_baselines", Json::object());
+  for (const auto& [name, measures] : items.items())
+    if (measures.contains(metric) && measures[metric].is_number())
+      found.emplace_back(name, fmt::format("item_baselines.{}.{}", name, metric));
+  if (found.empty() && eval->contains("baseline_" + metric))
+    found.emplace_back("running rates", "baseline_" + metric);
+  return found;
 }
 
-std::string result(const RunMetrics& metrics, MetricSpecs specs) {
+std::string baseline_texts(const RunMetrics& metrics, const ShownMetric& metric) {
+  const Json* const eval = metrics.last("eval");
+  std::vector<std::string> texts;
+  for (const auto& [name, key] : baselines_of(eval, metric.name)) {
+    const Series of_baseline = metrics.curve("eval", key, name),
+                 of_model = metrics.curve("eval", metric.name, "");
+    if (of_baseline.y.empty()) continue;
+    const bool better = !of_model.y.empty() && metric.spec->improves(of_baseline.y.back(), of_model.y.back());
+    texts.push_back(
+        fmt::format("{} {:.4f}{}", name, of_baseline.y.back(), better ? ", better than the model" : ""));
+  }
+  return texts.empty() ? "of held-out samples" : fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string result(const ReportSource& source) {
+  const RunMetrics& metrics = source.metrics;
   const Json* const eval = metrics.last("eval");
   const Json* const train = metrics.last("train");
   const Json* const end = metrics.last("end");
@@ -64,13 +110,11 @@ std::string result(const RunMetrics& metrics, MetricSpecs specs) {
     text += fmt::format("<div><span>{}</span><b>{}</b><small>{}</small></div>", name, escaped_html(value),
                         escaped_html(note));
   };
-  for (const MetricSpec& metric : specs) {
-    const std::string name(metric.name);
-    if (metric.in_summary)
-      tile(metric.title, number(eval, name),
-           best_of(metrics, metric) +
-               (metric.logs_baseline ? baseline_of(eval, metric) : "of held-out samples"));
-  }
+  bool is_first = true;
+  for (const ShownMetric& metric : shown_metrics(source))
+    if (std::exchange(is_first, false) || metric.spec->in_summary)
+      tile(metric.title, number(eval, metric.name),
+           best_of(metrics, metric) + baseline_texts(metrics, metric));
   tile("loss", number(train, "loss"), "of the last steps");
   const Json* const latest = end != nullptr ? end : train;
   tile("samples", count(latest, "samples"), "in " + count(latest, "step") + " steps");
@@ -92,26 +136,26 @@ std::vector<Series> list_curves(const RunMetrics& metrics, MetricSpecs specs) {
   return curves;
 }
 
-// Of held-out samples, of the baseline, and of training samples before their update, as far as the log has
+// Of held-out samples, of the baselines, and of training samples before their update, as far as the log has
 // them.
-Chart metric_chart(const RunMetrics& metrics, const MetricSpec& metric) {
-  const std::string name(metric.name);
-  Series baseline = metrics.curve("eval", "baseline_" + name, "baseline");
-  baseline.dashed = true;
-  Chart chart{std::string(metric.title),
-              "samples",
-              {metrics.curve("eval", name, "held-out samples"), std::move(baseline),
-               metrics.curve("train", "window_" + name, "latest training samples"),
-               metrics.curve("train", "lifetime_" + name, "all training samples")}};
+Chart metric_chart(const RunMetrics& metrics, const ShownMetric& metric) {
+  const std::string& name = metric.name;
+  Chart chart{metric.title, "samples", {metrics.curve("eval", name, "held-out samples")}};
+  for (const auto& [baseline, key] : baselines_of(metrics.last("eval"), name)) {
+    chart.series.push_back(metrics.curve("eval", key, baseline));
+    chart.series.back().dashed = true;
+  }
+  chart.series.push_back(metrics.curve("train", "window_" + name, "latest training samples"));
+  chart.series.push_back(metrics.curve("train", "lifetime_" + name, "all training samples"));
   return chart;
 }
 
-std::string charts(const RunMetrics& metrics, MetricSpecs specs) {
+std::string charts(const ReportSource& source) {
+  const RunMetrics& metrics = source.metrics;
   std::vector<Chart> list;
-  for (const MetricSpec& metric : specs)
-    if (metric.is_plain()) list.push_back(metric_chart(metrics, metric));
+  for (const ShownMetric& metric : shown_metrics(source)) list.push_back(metric_chart(metrics, metric));
   list.push_back({"loss", "samples", {metrics.curve("train", "loss", "training loss")}});
-  list.push_back({"held-out samples as lists of users", "samples", list_curves(metrics, specs)});
+  list.push_back({"held-out samples as lists of users", "samples", list_curves(metrics, source.specs)});
   const std::vector<Chart> others{
       {"samples a second",
        "minutes since the run began",
@@ -257,13 +301,15 @@ std::string restarts(const RunMetrics& metrics) {
   return rows.empty() ? "" : html_table({"at step", "version", "configuration changed"}, rows);
 }
 
-std::string evaluations(const RunMetrics& metrics, MetricSpecs specs) {
+std::string evaluations(const ReportSource& source) {
+  const RunMetrics& metrics = source.metrics;
   Cells head{"step", "samples"};
   std::vector<std::string> names;
   const Json* const last = metrics.last("eval");
-  for (const MetricSpec& metric : specs) {
+  for (const MetricSpec& metric : source.specs) {
     const std::string name(metric.name);
     if (last == nullptr || !last->contains(name) || (*last)[name].is_number_integer()) continue;
+    if (metric.of_share && source.draws_negatives) continue;
     head.emplace_back(metric.title);
     names.push_back(name);
   }
@@ -294,15 +340,15 @@ std::string origin(const RunMetrics& metrics) {
 
 std::string page_of(const ReportSource& source) {
   const RunMetrics& metrics = source.metrics;
-  std::string body = metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n"
-                                                      : result(metrics, source.specs);
-  body += charts(metrics, source.specs);
+  std::string body =
+      metrics.last("train") == nullptr ? "<p>No step has been logged yet.</p>\n" : result(source);
+  body += charts(source);
   body += section("The stages of a step", step_drawing(metrics));
   body += section("Time by stage", stages(metrics));
   body += section("Work of each rank", work_of_ranks(metrics));
   body += section("Embedding tables", tables(metrics) + limits(metrics) + caches(metrics));
   body += section("Ids outside their tables", bad_ids(metrics));
-  body += section("Evaluations", evaluations(metrics, source.specs));
+  body += section("Evaluations", evaluations(source));
   body += section("Restarts", restarts(metrics));
   body += section("Where it comes from", origin(metrics));
   body += section("Configuration", "<pre>" + escaped_html(source.config) + "</pre>\n");

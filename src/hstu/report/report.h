@@ -9,15 +9,16 @@
 namespace hstu {
 
 struct ReportSource {
-  std::string title;   // the run's folder
-  RunMetrics metrics;  // of metrics.jsonl
-  MetricSpecs specs;   // of the run's kind of model
-  std::string config;  // the text of config.toml
+  std::string title;             // the run's folder
+  RunMetrics metrics;            // of metrics.jsonl
+  MetricSpecs specs;             // of the run's kind of model
+  std::string config;            // the text of config.toml
+  bool draws_negatives = false;  // evaluations rank among items that are drawn
 };
 
-// The page as text: result (the last values and the best), curves of metrics with the baseline and of the
-// loss, throughput, the stages of a step as a drawing, time by stage, table sizes, bad ids, restarts,
-// configuration. The page of a run without a train line says so.
+// The page as text: result (the last values and the best), curves of metrics, that of the best checkpoint
+// first, with the baselines by name and of the loss, throughput, the stages of a step as a drawing, time by
+// stage, table sizes, bad ids, restarts, configuration. The page of a run without a train line says so.
 std::string report_html(const ReportSource& source);
 
 }  // namespace hstu

@@ -12,10 +12,10 @@ inline constexpr const char* kReportStyle = R"css(
 body { margin: 2rem auto; max-width: 1100px; padding: 0 1rem; overflow-wrap: break-word; color: var(--ink); background: var(--ground);
   font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0 0 1rem; } h2 { font-size: 1rem; margin: 1.6rem 0 .5rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: .8rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: .8rem; }
 .tiles div { background: var(--panel); border-radius: 6px; padding: .7rem .9rem; }
 .tiles span, .tiles small { display: block; color: var(--soft); font-size: .85rem; }
-.tiles b { font-size: 1.5rem; font-variant-numeric: tabular-nums; }
+.tiles b { font-size: 1.35rem; overflow-wrap: normal; font-variant-numeric: tabular-nums; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(430px, 100%), 1fr)); gap: 0 2rem; }
 .charts > * { min-width: 0; } .wide { overflow-x: auto; }
 .reference { fill: none; stroke: var(--soft); } svg text:not([class]) { font: 12px system-ui, sans-serif; fill: var(--ink); }
@@ -28,7 +28,7 @@ svg { width: 100%; display: block; } svg.key { width: 24px; height: 8px; display
 .mark.s0 { fill: var(--c0); } .mark.s1 { fill: var(--c1); } .mark.s2 { fill: var(--c2); }
 .mark.s3 { fill: var(--c3); } .mark.s4 { fill: var(--c4); } .mark.s5 { fill: var(--c5); }
 .leader { fill: none; stroke: var(--soft); }
-.legend { margin: .2rem 0 0 58px; color: var(--soft); font-size: .85rem; } .legend span { margin-right: 1.2em; overflow-wrap: anywhere; }
+.legend { margin: .2rem 0 0 58px; color: var(--soft); font-size: .85rem; } .legend span { display: inline-block; max-width: 100%; margin-right: 1.2em; overflow-wrap: anywhere; }
 .legend b { color: var(--ink); font-variant-numeric: tabular-nums; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .25rem .9rem; border-bottom: 1px solid var(--rule); }
