@@ -52,7 +52,7 @@ void write_texts(const Path& folder) {
   description.actions = {{"positive", 1}, {"negative", 2}};
   description.label = "positive";
   description.pools = {"positive", "negative"};
-  description.context = {"device", "reaction", "always", "session", "price"};
+  description.context = {"device", "reaction", "always", "session", "watched", "price"};
   EventTable table;
   std::vector<std::int64_t> user, item, time;
   std::vector<std::vector<std::int64_t>> contexts(description.context.size());
@@ -65,8 +65,8 @@ void write_texts(const Path& folder) {
     table.action.push_back(static_cast<std::uint8_t>((positive ? 1 : 2) | kRankableBit));
     const std::int64_t device = random.below(4) == 0 ? 2 : 1;
     for (std::size_t c = 0;
-         const std::int64_t value :
-         {positive ? device : 3 - device, positive ? std::int64_t{1} : 2, std::int64_t{1}, i + 1, i})
+         const std::int64_t value : {positive ? device : 3 - device, positive ? std::int64_t{1} : 2,
+                                     std::int64_t{1}, i + 1, 1 + i % 40, i})
       contexts[c++].push_back(value);
   }
   table.user.append(user);
@@ -79,6 +79,9 @@ void write_texts(const Path& folder) {
     const std::vector<std::string> names = {"a", "b"};  // nobody reads them
     write_code_names(folder, fmt::format("context_{}", name), names, writer.manifest());
   }
+  std::vector<std::string> seconds;
+  for (int i = 0; i < 40; ++i) seconds.push_back(fmt::format("{}.5", i));
+  write_code_names(folder, "context_watched", seconds, writer.manifest());
   writer.append(ordered(table));
   writer.finish({});
 }
@@ -132,6 +135,8 @@ TEST_F(StartingConfigs, HaveContextsOfTextsThatDoNotTellTheLabel) {
   EXPECT_THAT(
       text,
       HasSubstr("different texts are too many to learn each.\n#[[features.context]]\n#name = \"session\""));
+  EXPECT_THAT(text, HasSubstr("No feature: its 35 different texts are numbers with fractions.\n"
+                              "#[[features.context]]\n#name = \"watched\""));
   EXPECT_THAT(text, HasSubstr("The log also has price."));
   EXPECT_THAT(text, HasSubstr("# 2 contextual tokens"));
 }

@@ -122,9 +122,25 @@ TEST_F(Suggestion, GuessesTheTypesOfCsvFromTheirValues) {
   EXPECT_EQ(schema.time, "when");
   EXPECT_EQ(schema.csv->integers, std::vector<std::string>{"sku"});
   EXPECT_EQ(schema.label, "buy");
+  EXPECT_THAT(text_, HasSubstr("numbers with fractions, each of which would be one category"));
   const Manifest manifest = prepare(schema, folder_, folder_ / "ds");
   EXPECT_EQ(manifest.counts.events, kRows);
   EXPECT_EQ(manifest.counts.positives, kRows / 4);
+}
+
+TEST_F(Suggestion, KeepsTheNamesOfItemsThatAreTexts) {
+  std::string text = "visitor,sku,when,tags\n";
+  for (int i = 0; i < kRows; ++i)
+    text += fmt::format("{},p-{},2023-11-14T12:{:02}:00,c{}|k{}\n", i / 12, i % 37, i % 60, i % 7, i % 5);
+  write_file(folder_ / "events.csv", text);
+  text_ = suggest_schema({folder_ / "events.csv"});
+  EXPECT_THAT(text_, HasSubstr("lists with |, each of which would be one category"));
+  write_file(folder_ / "schema.toml", text_);
+  const Schema schema = read_schema(folder_ / "schema.toml");
+  EXPECT_EQ(schema.keep_names, std::vector<std::string>{"item"});
+  prepare(schema, folder_, folder_ / "ds");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "ds" / "names_item.txt") ||
+              std::filesystem::exists(folder_ / "ds" / "names_item_ids.npy"));
 }
 
 TEST_F(Suggestion, ShowsLargeIntegersWithAllDigits) {

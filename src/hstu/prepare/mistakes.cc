@@ -1,10 +1,14 @@
 #include "hstu/prepare/mistakes.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "hstu/base/text.h"
+#include "hstu/base/text_form.h"
 #include "hstu/events/calendar.h"
 #include "hstu/suggestion/column_summary.h"
 
@@ -29,6 +33,11 @@ std::string idle_text(const Schema& schema, const IdleCondition& idle, const std
                      contents_of(schema, idle.condition.column, files));
 }
 
+bool has_conditions(const Schema& schema, const std::string& name) {
+  return std::any_of(schema.actions.begin(), schema.actions.end(),
+                     [&](const ActionRule& action) { return action.name == name && !action.when.empty(); });
+}
+
 void add_label_mistakes(const Schema& schema, const Manifest& manifest, std::vector<std::string>& mistakes) {
   const EventCounts& counts = manifest.counts;
   if (counts.rankable == 0) {
@@ -36,12 +45,39 @@ void add_label_mistakes(const Schema& schema, const Manifest& manifest, std::vec
         fmt::format("no event is rankable, so there is nothing to train on or to evaluate: change the "
                     "conditions of rankable{}",
                     manifest.split ? ", or the split (test_days, train_days)" : ""));
-  } else if (counts.positives == 0 || counts.positives == counts.rankable) {
+  } else if (counts.positives == 0) {
     mistakes.push_back(fmt::format(
-        "{} of the {} rankable events has the action \"{}\" (label), and a model needs positives and "
-        "negatives: change the label, its conditions or those of rankable",
-        counts.positives == 0 ? "none" : "every one", with_separators(counts.rankable), schema.label));
+        "none of the {} rankable events has the action \"{}\" (label), and a model needs positives: "
+        "change the label, its conditions or those of rankable",
+        with_separators(counts.rankable), schema.label));
+  } else if (counts.positives == counts.rankable && has_conditions(schema, schema.label)) {
+    mistakes.push_back(fmt::format(
+        "every one of the {} rankable events has the action \"{}\" (label), though it has conditions: "
+        "correct the label, its conditions or those of rankable, if some events are negatives",
+        with_separators(counts.rankable), schema.label));
   }
+}
+
+// Each different text of a column gets an embedding of its own.
+void add_text_mistake(const std::string& column, std::span<const std::string> texts,
+                      std::vector<std::string>& mistakes) {
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const std::string found = unlike_categories(views);
+  if (found.empty()) return;
+  mistakes.push_back(
+      fmt::format("column \"{}\": its {} different texts are {}, and each becomes a category of its own: {}, "
+                  "or leave it out",
+                  column, with_separators(std::ssize(texts)), found,
+                  found.starts_with("lists") ? "give each part a column of its own"
+                                             : "write classes of it into the log, such as its tenths"));
+}
+
+void add_text_mistakes(const Schema& schema, const StreamedLog& log, std::vector<std::string>& mistakes) {
+  for (std::size_t c = 0; c < schema.context.size(); ++c)
+    if (log.contexts[c]) add_text_mistake(schema.context[c].column, log.contexts[c]->names(), mistakes);
+  for (std::size_t a = 0; a < schema.attributes.size(); ++a)
+    if (const auto& names = log.attributes.names[a])
+      add_text_mistake(schema.attributes[a].value_column, *names, mistakes);
 }
 
 void add_null_words(const std::string& column, const char* kind, const NullWordCounts& counts,
@@ -79,6 +115,7 @@ std::vector<std::string> mistakes_of(const Schema& schema, const std::vector<Pat
     mistakes.push_back(idle_text(schema, idle, files));
   if (!schema.unlabelled || manifest.counts.rankable == 0) add_label_mistakes(schema, manifest, mistakes);
   add_time_mistakes(schema, log.time, mistakes);
+  add_text_mistakes(schema, log, mistakes);
   return mistakes;
 }
 

@@ -12,7 +12,8 @@
 namespace hstu {
 
 // One line each: what reading remarked (LogStream), a condition that matches nothing, no rankable event, no
-// positive or no negative, times outside the years 1990 to 2100. `files`: of the log, to show what a column
+// positive, no negative in spite of conditions, times outside the years 1990 to 2100, texts that are no
+// categories. `files`: of the log, to show what a column
 // contains.
 std::vector<std::string> mistakes_of(const Schema& schema, const std::vector<Path>& files,
                                      const StreamedLog& log, const Manifest& manifest);

@@ -10,7 +10,9 @@
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/base/text_form.h"
 #include "hstu/dataset/anchor_index.h"
+#include "hstu/dataset/names.h"
 
 namespace hstu {
 namespace {
@@ -102,6 +104,16 @@ struct LabelCounts {
   }
 };
 
+// Of some thousand texts, in equal distances.
+std::string unlike_of(const Path& path, const Manifest& manifest, const std::string& of) {
+  constexpr std::int64_t kSampledTexts = 20'000;
+  const Names names(path, manifest, of);
+  const std::int64_t step = std::max<std::int64_t>(1, names.size() / kSampledTexts);
+  std::vector<std::string_view> texts;
+  for (std::int64_t row = 0; row < names.size(); row += step) texts.push_back(names.name(row));
+  return unlike_categories(texts);
+}
+
 // The samples of one user in a few are enough.
 ContextProfile profile_context(const Dataset& dataset, std::int64_t min_history, const std::string& name) {
   const MappedColumn& texts = dataset.context(name);
@@ -148,8 +160,14 @@ DatasetProfile profile_dataset(const Path& path) {
   }
   for (const std::string& name : profile.manifest.context) {
     const auto& named = profile.manifest.names;
-    if (contains(named, "context_" + name))
-      profile.contexts.push_back(profile_context(dataset, profile.min_history, name));
+    if (!contains(named, "context_" + name)) continue;
+    profile.contexts.push_back(profile_context(dataset, profile.min_history, name));
+    profile.contexts.back().unlike = unlike_of(path, profile.manifest, "context_" + name);
+  }
+  for (const std::string& name : profile.manifest.attributes) {
+    profile.attributes.push_back({.name = name});
+    if (contains(profile.manifest.names, "attribute_" + name))
+      profile.attributes.back().unlike = unlike_of(path, profile.manifest, "attribute_" + name);
   }
   return profile;
 }

@@ -15,6 +15,12 @@ struct ContextProfile {
   std::int64_t texts = 0;  // different ones
   // Of the label's entropy over the samples, the share that the texts explain: 1 if they decide the label.
   double explained = 0;
+  std::string unlike = {};  // unlike_categories() of the texts
+};
+
+struct AttributeProfile {
+  std::string name;
+  std::string unlike = {};  // unlike_categories(), if it has texts
 };
 
 struct DatasetProfile {
@@ -28,6 +34,7 @@ struct DatasetProfile {
   // Of the latest tenth of the samples: the share whose user has at least five earlier events before it.
   double known_users = 0;
   std::vector<ContextProfile> contexts;
+  std::vector<AttributeProfile> attributes = {};
 };
 
 // Reads all users, and times, actions and contexts of up to five million events. UsageError if the folder is

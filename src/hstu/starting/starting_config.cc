@@ -32,8 +32,7 @@ constexpr Scale kScales[] = {
      "A small dataset: a narrow model with dropout, several epochs, each half of one evaluated."},
     {20'000'000, 128, 3, 4, 256, 256, 256, 2, 0.1, 0.25,
      "A medium dataset: two epochs, for a GPU. A CPU takes days: begin there with the sizes and the number "
-     "of "
-     "steps of docs/own-data.md."},
+     "of steps of docs/own-data.md."},
     {std::numeric_limits<std::int64_t>::max(), 256, 4, 4, 512, 512, 1024, 1, 0.1, 0.1,
      "A large dataset: one epoch, for a GPU; try it first with training.max_steps."}};
 
@@ -153,8 +152,7 @@ class StartingConfig {
     if (!only_positives_) return;
     comment(
         "The log has positives alone. Beside each, items are drawn, popular ones more often: the model "
-        "learns "
-        "to rank the positive above them.");
+        "learns to rank the positive above them.");
     const std::int64_t items = p_.manifest.counts.items;
     const bool unseen = items > 4 * p_.long_events;
     if (!unseen) comment("Users come back to what they have had, so that it is drawn too.");
@@ -164,16 +162,19 @@ class StartingConfig {
 
   void features() {
     std::vector<std::string> attributes;
-    for (const std::string& name : p_.manifest.attributes)
-      if (kind_.reads_attributes && attributes.size() < kMostAttributes) attributes.push_back(name);
+    for (const AttributeProfile& attribute : p_.attributes) {
+      if (!attribute.unlike.empty())
+        comment(fmt::format("{} is no feature: its texts are {}.", attribute.name, attribute.unlike));
+      else if (kind_.reads_attributes && attributes.size() < kMostAttributes)
+        attributes.push_back(attribute.name);
+    }
     if (!attributes.empty()) comment("Every attribute of an item is an embedding added to the item's own.");
     for (const std::string& name : attributes)
       line("[[features.attributes]]\nname = {}\n", toml_quoted(name));
     const bool known = p_.known_users >= 0.5 && !by_users_;
-    const std::string share = fmt::format(
-        "{:.0f} % of the latest samples are of users with earlier events to learn "
-        "from",
-        100 * p_.known_users);
+    const std::string share =
+        fmt::format("{:.0f} % of the latest samples are of users with earlier events to learn from",
+                    100 * p_.known_users);
     if (!known) {
       comment(fmt::format("No feature identifies the user: {}. The history says who a user is.",
                           by_users_ ? "held-out users have no training event" : share));
@@ -213,6 +214,8 @@ class StartingConfig {
     std::string against;
     if (strides_) {
       against = "it would be that of a sample's last event, and earlier ones are predicted too";
+    } else if (!context.unlike.empty()) {
+      against = fmt::format("its {} different texts are {}", with_separators(context.texts), context.unlike);
     } else if (context.explained > kTellsLabel) {
       against = fmt::format("it alone says {}, as a column does that the action decides", share);
     } else if (context.texts > std::min(kMostTexts, p_.samples / kFewestOfText)) {
@@ -306,17 +309,14 @@ class StartingConfig {
       comment("All events have one time, so users are held out, a tenth of them.");
       line("train_user_fraction = 0.9");
     } else {
-      comment(
-          fmt::format("The latest samples, which no step trains on; about {} at most, so that an evaluation "
-                      "stays short.",
-                      only_positives_ ? "10,000" : "200,000"));
+      comment(fmt::format("The latest samples, which no step trains on; about {} at most: it stays short.",
+                          only_positives_ ? "10,000" : "200,000"));
       line("holdout_fraction = {}", held_out_);
     }
     line("batch_size = 256");
     comment(
         "In epochs. The run stops when four evaluations in a row have not improved, and keeps the best "
-        "checkpoint: "
-        "hstu eval RUN --checkpoint best.");
+        "checkpoint: hstu eval RUN --checkpoint best.");
     line("every_data_fraction = {}\npatience = 4", scale_.evaluate_every);
     lists();
     best();
@@ -327,8 +327,8 @@ class StartingConfig {
     if (only_positives_) {
       comment(
           "Each held-out sample is ranked among items that are drawn, the same in every evaluation; hit@10 "
-          "says "
-          "how often it is among the first ten. Popularity and co-occurrence are measured beside the model.");
+          "says how often it is among the first ten. Popularity and co-occurrence are measured beside the "
+          "model.");
       line("negatives = {}", std::clamp<std::int64_t>(p_.manifest.counts.items / 2, 1, 100));
       line("negatives_from = \"popularity\"\nranking_k = [1, 10]\n");
       return;
@@ -369,8 +369,8 @@ class StartingConfig {
     comment(
         "The new samples are trained once, with the optimizers as they are. The cosine above has then ended: "
         "with [schedule] decay = \"none\" new days are learnt at the full rate. With [evaluation] "
-        "next_window = "
-        "true instead of a hold-out each new day is scored before it is trained (then no best, no "
+        "next_window "
+        "= true instead of a hold-out each new day is scored before it is trained (then no best, no "
         "patience).");
   }
 

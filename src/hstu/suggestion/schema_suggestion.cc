@@ -9,6 +9,7 @@
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
+#include "hstu/base/text_form.h"
 #include "hstu/columns/csv_source.h"
 #include "hstu/columns/file_columns.h"
 #include "hstu/columns/file_format.h"
@@ -106,8 +107,14 @@ std::string upper(std::string text) {
 
 std::string describe(const ColumnSummary& column) {
   const std::string nulls = column.nulls > 0 ? fmt::format(", {} nulls", with_separators(column.nulls)) : "";
-  return fmt::format("{}, {} ({} distinct{})", column.type_name, column.text(),
-                     with_separators(column.distinct), nulls);
+  const std::vector<std::string_view> texts(column.texts.begin(), column.texts.end());
+  constexpr std::int64_t kManyNumbers = 20;
+  const bool many =
+      column.type_name == "number" && !column.whole && column.distinct >= kManyNumbers;  // of CSV
+  const std::string unlike = many ? "numbers with fractions" : unlike_categories(texts);
+  return fmt::format("{}, {} ({} distinct{}){}", column.type_name, column.text(),
+                     with_separators(column.distinct), nulls,
+                     unlike.empty() ? "" : fmt::format(": {}, each of which would be one category", unlike));
 }
 
 bool is_csv(const Path& file) {
@@ -166,6 +173,8 @@ class Suggestion {
     write_time(time);
     if (time) time_ = time->column->name;
     if (csv_) write_integers();
+    if (item && item->column->kind == RawColumn::Kind::kText)
+      line("keep_names = [\"item\"]  # results name items by these texts, in place of their hashes\n");
     used_.insert(used_.end(), actions.columns.begin(), actions.columns.end());
     write_label(actions);
     write_nulls(actions);
