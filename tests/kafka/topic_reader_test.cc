@@ -10,7 +10,9 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 
+#include "hstu/base/csv_text.h"
 #include "hstu/base/error.h"
+#include "hstu/kafka/message_text.h"
 #include "temporary_folder.h"
 
 namespace hstu::testing {
@@ -116,6 +118,54 @@ TEST_F(Topic, BadMessagesAreNamedOrCounted) {
   EXPECT_EQ(files().at(name_of(0, 3, 4)), "user,kind\n1,\"x\ny\"\n");
   options_.settings["no.such"] = "1";
   EXPECT_THAT(error_of<UsageError>([&] { read(); }), HasSubstr("no.such"));
+}
+
+TEST_F(Topic, NumbersOfAnyLengthKeepTheirDigits) {
+  send(0, R"({"user": 21602730330000060100100000358582, "kind": 18446744073709551615})");
+  send(0, R"({"user": -9223372036854775809, "kind": 0.12345678901234567890})");
+  send(0, R"({"more": {"user": 1}, "user": 2, "rest": [{"kind": 3}, [4]]})");
+  read();
+  EXPECT_EQ(files().at(name_of(0, 0, 2)),
+            "user,kind\n21602730330000060100100000358582,18446744073709551615\n"
+            "-9223372036854775809,0.12345678901234567890\n2,\n");
+}
+
+TEST_F(Topic, ObjectsWithoutARowAreBad) {
+  options_.skip_bad = true;
+  for (const char* const text : {R"({"other": 1})", "{}", R"({"user": null, "kind": ""})",
+                                 R"({"user": 1, "user": 2})", R"({"user": 1} {})", R"({"user": 1e999})",
+                                 R"({"user": [1]})", "7", "\"user\"", "{\"user\": \"\xff\"}"})
+    send(0, text);
+  const TopicCounts counts = read();
+  EXPECT_EQ(counts.bad, counts.messages);
+  EXPECT_EQ(files().at(name_of(0, 0, 9)), "user,kind\n");
+  options_.skip_bad = false;
+  send(0, R"({"other": 1})");
+  EXPECT_THAT(error_of<Error>([&] { read(); }), HasSubstr("offset 10: expected a value of user or kind"));
+}
+
+TEST_F(Topic, RowsThatAreTooLongForHstuPrepareAreBad) {
+  const std::string longest(kLongestCsvRow - 2, 'u');
+  EXPECT_EQ(csv_of_json("{\"user\": \"" + longest + "\"}", options_.columns), longest + ",");
+  EXPECT_THAT(error_of<Error>([&] { csv_of_json("{\"user\": \"" + longest + "u\"}", options_.columns); }),
+              HasSubstr("expected a row of less than 1048576 bytes"));
+}
+
+TEST_F(Topic, LinesAreRowsOfTheColumns) {
+  options_.lines = true;
+  options_.skip_bad = true;
+  for (const char* const bad :
+       {"1", "1,2,3", "user,kind", ",", "\n", "\"1\"2,3", "1,\"2", "1\r2,3", "\xff,1"})
+    send(0, bad);
+  for (const char* const good : {"1,5\" disk", "\"a,\"\"b\"\"\",", "1,\"x\r\ny\"\r\n"}) send(0, good);
+  EXPECT_EQ(read().bad, 9);
+  EXPECT_EQ(files().at(name_of(0, 0, 11)), "user,kind\n1,5\" disk\n\"a,\"\"b\"\"\",\n1,\"x\r\ny\"\n");
+  options_.skip_bad = false;
+  send(0, "1,2,3");
+  EXPECT_THAT(error_of<Error>([&] { read(); }),
+              HasSubstr("offset 12: expected 2 fields, as in --columns, found 3"));
+  options_.columns = {"user", "user"};
+  EXPECT_THAT(error_of<UsageError>([&] { read(); }), HasSubstr("--columns user,user: name each column"));
 }
 
 }  // namespace

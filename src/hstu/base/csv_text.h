@@ -1,9 +1,13 @@
 // Fields of CSV as they are written.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace hstu {
+
+// hstu prepare reads no longer row.
+inline constexpr std::size_t kLongestCsvRow = std::size_t{1} << 20;
 
 // Quoted where it has to be.
 inline std::string csv_field(const std::string& value) {

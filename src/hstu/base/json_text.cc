@@ -29,11 +29,15 @@ std::optional<std::string> behind(std::string_view text, std::string_view first,
 // list again for each of its elements.)
 class JsonBuilder {
  public:
+  explicit JsonBuilder(JsonNumbers numbers) : numbers_(numbers) {}
+
   bool null() { return put(nullptr); }
   bool boolean(bool value) { return put(value); }
   bool number_integer(std::int64_t value) { return put(value); }
   bool number_unsigned(std::uint64_t value) { return put(value); }
-  bool number_float(double value, const std::string&) { return put(value); }
+  bool number_float(double value, const std::string& digits) {
+    return put(numbers_ == JsonNumbers::texts ? Json(digits) : Json(value));
+  }
   bool string(std::string& value) { return put(std::move(value)); }
   bool binary(Json::binary_t&) { return false; }
   bool start_object(std::size_t) { return open(Json::object()); }
@@ -75,6 +79,7 @@ class JsonBuilder {
     return true;
   }
 
+  JsonNumbers numbers_;
   Json root_;
   std::vector<Json*> open_;  // lists and objects, the outermost first
   Json* member_ = nullptr;   // of the innermost object, whose value comes next
@@ -102,8 +107,8 @@ void check_json_nesting(std::string_view text, const Path& file) {
   }
 }
 
-Json parse_json(std::string_view text) {
-  JsonBuilder builder;
+Json parse_json(std::string_view text, JsonNumbers numbers) {
+  JsonBuilder builder(numbers);
   Json::sax_parse(text, &builder);
   return builder.take();
 }

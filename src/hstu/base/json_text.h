@@ -14,9 +14,13 @@ namespace hstu {
 // such a value would exhaust the stack.
 void check_json_nesting(std::string_view text, const Path& file);
 
+// What becomes of numbers with a fraction, an exponent or more than 64 bits: a double, or a text of their
+// digits.
+enum class JsonNumbers { values, texts };
+
 // One JSON value. Throws Error that says what the text is instead: no JSON, with the first bad byte; nested
 // too deeply; or an object with a key twice, of which the last value alone would count.
-Json parse_json(std::string_view text);
+Json parse_json(std::string_view text, JsonNumbers numbers = JsonNumbers::values);
 
 // The same of a file, which errors name.
 Json parse_json(std::string_view text, const Path& file);

@@ -7,22 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "hstu/base/utf8.h"
+
 namespace hstu {
 namespace {
-
-// Of the character in UTF-8 at the beginning; 0: there is none.
-std::size_t bytes_of_character(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  const bool is_overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool is_surrogate = first == 0xED && byte(1) > 0x9F, is_beyond = first == 0xF4 && byte(1) > 0x8F;
-  return is_overlong || is_surrogate || is_beyond ? 0 : length;
-}
 
 // Of one character: U+0000 to U+001F, U+007F to U+009F.
 bool is_control(std::string_view character) {
@@ -61,6 +49,19 @@ std::string nearest_word(std::string_view word, std::span<const std::string> kno
 }
 
 }  // namespace
+
+std::size_t bytes_of_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool is_overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool is_surrogate = first == 0xED && byte(1) > 0x9F, is_beyond = first == 0xF4 && byte(1) > 0x8F;
+  return is_overlong || is_surrogate || is_beyond ? 0 : length;
+}
 
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {

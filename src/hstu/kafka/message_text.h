@@ -7,12 +7,14 @@
 
 namespace hstu {
 
-// The values of a JSON object's `columns`, quoted where they must be: missing ones and null are empty. Error
-// that says what is wrong with the text: no object, a value that is a list or an object.
+// The values of a JSON object's `columns`, quoted where they must be: missing ones and null are empty,
+// numbers have the digits of the text. Error that says what is wrong: no object, a value that is a list or an
+// object, a key of a column twice, no value for any column, more bytes than hstu prepare reads in a row.
 std::string csv_of_json(std::string_view text, const std::vector<std::string>& columns);
 
-// A line of CSV as it is. Error if it has a line end outside of quotes, or a quote that is not closed.
-std::string csv_of_line(std::string_view text);
+// A line of CSV as it is. Error unless it is one row that hstu prepare can read, with a field for each column
+// and any value, and no header.
+std::string csv_of_line(std::string_view text, const std::vector<std::string>& columns);
 
 // The first line of a file.
 std::string csv_header(const std::vector<std::string>& columns);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "hstu/base/clock.h"
 #include "hstu/base/error.h"
@@ -163,7 +164,7 @@ class TopicReader {
       return "";
     }
     try {
-      return options_.lines ? csv_of_line(text) : csv_of_json(text, options_.columns);
+      return options_.lines ? csv_of_line(text, options_.columns) : csv_of_json(text, options_.columns);
     } catch (const Error& error) {
       check(options_.skip_bad,
             "Kafka: topic {}, partition {}, offset {}: {}, found {}; --skip-bad leaves such messages out",
@@ -210,7 +211,9 @@ class TopicReader {
 TopicCounts read_topic(const TopicOptions& options, const std::function<void(const Path&)>& written) {
   if (!is_file_name(options.topic))
     fail_usage("--topic \"{}\": expected the name of a topic, which names files", options.topic);
-  if (options.columns.empty()) fail_usage("--columns: name the columns of the files");
+  const std::set<std::string> columns(options.columns.begin(), options.columns.end());
+  if (columns.empty() || columns.contains("") || columns.size() < options.columns.size())
+    fail_usage("--columns {}: name each column of the files once", fmt::join(options.columns, ","));
   std::filesystem::create_directories(options.output);
   return TopicReader(options, written).run();
 }
