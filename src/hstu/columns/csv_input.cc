@@ -144,8 +144,16 @@ arrow::Result<std::int64_t> CheckedQuotes::Read(std::int64_t bytes, void* to) {
 }
 
 arrow::Result<std::shared_ptr<arrow::Buffer>> CheckedQuotes::Read(std::int64_t bytes) {
-  ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> found, input_->Read(bytes));
+  if (next_ == nullptr) {
+    ARROW_ASSIGN_OR_RAISE(next_, input_->Read(bytes));
+  }
+  std::shared_ptr<arrow::Buffer> found = next_;
   ARROW_RETURN_NOT_OK(check(std::string_view(*found)));
+  if (found->size() == 0) return found;
+  ARROW_ASSIGN_OR_RAISE(next_, input_->Read(bytes));
+  // To Arrow a header without a line end is no line.
+  if (next_->size() == 0 && !std::string_view(*found).ends_with('\n'))
+    return arrow::Buffer::FromString(found->ToString() + '\n');
   return found;
 }
 

@@ -53,6 +53,7 @@ class CheckedQuotes : public arrow::io::InputStream {
   Path file_;
   std::shared_ptr<arrow::io::InputStream> input_;
   CsvScanner scanner_;
+  std::shared_ptr<arrow::Buffer> next_;
   enum class Fault { none, behind, open };
   std::atomic<Fault> fault_ = Fault::none;  // Arrow reads ahead, on a thread of its own
 };

@@ -9,6 +9,7 @@
 #include <arrow/csv/invalid_row.h>
 
 #include "hstu/base/contains.h"
+#include "hstu/base/csv_text.h"
 #include "hstu/base/error.h"
 #include "hstu/base/text.h"
 #include "hstu/columns/arrow_column.h"
@@ -19,8 +20,8 @@
 namespace hstu {
 namespace {
 
-constexpr std::int32_t kBlockBytes = std::int32_t{1} << 20;  // read at a time; the longest row
-constexpr std::size_t kShownBytes = 80;                      // of a row, in messages
+constexpr std::int32_t kBlockBytes = kLongestCsvRow;  // read at a time
+constexpr std::size_t kShownBytes = 80;               // of a row, in messages
 
 // What separates the fields of a header that has been read as one name; nullptr: nothing does.
 const char* other_delimiter(const std::vector<std::string>& names) {
@@ -54,7 +55,9 @@ class CsvSource : public ColumnSource {
         format_(format),
         nulls_(nulls.begin(), nulls.end()) {
     nulls_.emplace_back();  // an empty field
-    const std::vector<std::string> names = start({})->schema()->field_names();
+    // Of a file without a header that has no row either, Arrow knows no columns.
+    is_empty_ = !format_.columns.empty() && value_or_fail(open_csv_bytes(path_)->Read(1))->size() == 0;
+    const std::vector<std::string> names = this->names();
     fields_ = std::ssize(names);
     for (const std::string& column : columns_) {
       const auto times = std::count(names.begin(), names.end(), column);
@@ -64,7 +67,9 @@ class CsvSource : public ColumnSource {
   }
 
   // Of all columns of the file.
-  std::vector<std::string> names() { return start({})->schema()->field_names(); }
+  std::vector<std::string> names() {
+    return is_empty_ ? format_.columns : start({})->schema()->field_names();
+  }
 
   std::vector<std::int64_t> groups() const override { return {0}; }
   std::optional<RawColumn> range(std::size_t, std::size_t) const override { return std::nullopt; }
@@ -77,6 +82,7 @@ class CsvSource : public ColumnSource {
   std::string remark() const override { return remark_; }
 
   bool next(RawBatch& batch) override {
+    if (is_empty_) return false;
     if (reader_ == nullptr) reader_ = start(columns_);
     std::shared_ptr<arrow::RecordBatch> record;
     check_status(reader_->ReadNext(&record));
@@ -257,6 +263,7 @@ class CsvSource : public ColumnSource {
   std::vector<std::string> columns_;
   CsvFormat format_;
   std::vector<std::string> nulls_;
+  bool is_empty_ = false;
   std::int64_t fields_ = 0;  // of a row; 0: not known yet
   std::optional<BadRow> bad_row_;
   std::shared_ptr<CheckedQuotes> input_;

@@ -4,25 +4,13 @@
 #include <array>
 #include <limits>
 #include <map>
-#include <string_view>
-
-#include <glob.h>
 
 #include "hstu/base/error.h"
+#include "hstu/base/glob.h"
 #include "hstu/base/progress.h"
 
 namespace hstu {
 namespace {
-
-// The name of the folder may contain characters that are special in patterns.
-std::string escaped(const Path& folder) {
-  std::string text;
-  for (const char c : folder.string()) {
-    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) text += '\\';
-    text += c;
-  }
-  return text;
-}
 
 // A file that is read twice doubles its events.
 void check_once(const Schema& schema, const std::vector<Path>& files) {
@@ -42,12 +30,9 @@ void check_once(const Schema& schema, const std::vector<Path>& files) {
 std::vector<Path> matching_files(const Schema& schema, const Path& input) {
   std::vector<Path> files;
   for (const std::string& pattern : schema.files) {
-    glob_t found{};
-    const std::string folder = input.empty() ? "" : escaped(input) + "/";
-    const bool any = ::glob((folder + pattern).c_str(), 0, nullptr, &found) == 0;
-    for (std::size_t i = 0; any && i < found.gl_pathc; ++i) files.emplace_back(found.gl_pathv[i]);
-    ::globfree(&found);
-    if (!any) fail_usage("{}: the file does not exist", (input / pattern).string());
+    const std::vector<Path> found = glob_files(input, pattern);
+    if (found.empty()) fail_usage("{}: the file does not exist", (input / pattern).string());
+    files.insert(files.end(), found.begin(), found.end());
   }
   check_once(schema, files);
   return files;

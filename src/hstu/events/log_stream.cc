@@ -214,9 +214,11 @@ std::optional<StreamedLog> LogStream::run(bool sort, EventSink& sink, EventSink*
     return std::nullopt;
   }
   progress.finish();
-  check(observer.events() > 0, "{}: the log contains no events ({}){}", input_.string(),
-        fmt::join(schema.files, ", "),
-        result.dropped.sum() > 0 ? ": drop_null and keep leave out all of its rows" : "");
+  if (observer.events() == 0) {
+    throw NoEventsError(
+        fmt::format("{}: the log contains no events ({}){}", input_.string(), fmt::join(schema.files, ", "),
+                    result.dropped.sum() > 0 ? ": drop_null and keep leave out all of its rows" : ""));
+  }
   if (sort) {
     Progress writing("writing in order", sorter.events(), "events");
     sorter.merge_into(first, [&](std::int64_t events) { writing.advance_to(events); });

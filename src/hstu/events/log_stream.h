@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "hstu/base/error.h"
 #include "hstu/columns/text_codes.h"
 #include "hstu/dataset/event_table.h"
 #include "hstu/dataset/manifest.h"
@@ -17,6 +18,12 @@
 #include "hstu/events/prepare_options.h"
 
 namespace hstu {
+
+// A log has no rows, or none that is an event.
+class NoEventsError : public Error {
+ public:
+  using Error::Error;
+};
 
 // The results of a stream, besides the events that its sink received.
 struct StreamedLog {
@@ -50,7 +57,8 @@ class LogStream {
 
   // Passes the train events to `sink`, in the order of the log or sorted, and the test events of their users
   // to `test`. Returns nothing if they were not to be sorted and are in another order; the sinks must then be
-  // discarded. UsageError if there is no train event, Error if the log is empty or damaged.
+  // discarded. UsageError if there is no train event, NoEventsError if
+  // the log has no event, Error if it is damaged.
   std::optional<StreamedLog> run(bool sort, EventSink& sink, EventSink* test = nullptr) const;
 
  private:

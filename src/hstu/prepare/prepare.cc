@@ -6,6 +6,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
+#include "hstu/dataset/appended_before.h"
 #include "hstu/dataset/segments.h"
 #include "hstu/dataset/writer.h"
 #include "hstu/events/event_extractor.h"
@@ -207,10 +208,8 @@ AppendReport append(const Schema& schema, const Path& input, const Path& dataset
         report.repeated = before.size() > 1 && has_same_events(before.back().manifest, segment);
         if (report.repeated) return std::nullopt;
         if (report.duplicates == segment.counts.events) {
-          fail_usage(
-              "{}: all {} events are in {} already, with the same user, time, item and actions: the "
-              "log was appended before",
-              input.string(), with_separators(report.duplicates), dataset.string());
+          fail_usage("{}: all {} events are in {} already, with the same user, time, item and actions: {}",
+                     input.string(), with_separators(report.duplicates), dataset.string(), kAppendedBefore);
         }
         extend_anchor_indices(both);
         return segment;

@@ -29,7 +29,7 @@ Manifest prepare(const Schema& schema, const Path& input, const Path& output,
 // anchors that the first one has. The work grows with the log, the distinct items and the users of the
 // dataset. A log that is the last segment already adds nothing: the append may have been killed right after
 // it was complete. UsageError, and no segment, if the dataset has a split by time or another schema, or all
-// of the events elsewhere.
+// of the events elsewhere; NoEventsError if the log has none.
 AppendReport append(const Schema& schema, const Path& input, const Path& dataset,
                     const PrepareOptions& options = {});
 

@@ -10,6 +10,9 @@
 
 #include "hstu/arguments/size.h"
 #include "hstu/base/choice.h"
+#include "hstu/base/error.h"
+#include "hstu/base/files.h"
+#include "hstu/base/glob.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
@@ -142,6 +145,14 @@ void add_kuairand(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   });
 }
 
+std::vector<std::string> patterns_from(const Path& list) {
+  std::vector<std::string> patterns;
+  for (const std::string& name : split(read_file(list), '\n'))
+    if (!name.empty()) patterns.push_back(glob_escaped(name));
+  if (patterns.empty()) fail_usage("--files-from {}: it names no file", list.string());
+  return patterns;
+}
+
 void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
   CLI::App* const command = add_source(
       app, *words, {}, "parquet", "Your own Parquet or CSV files, described by a small schema file",
@@ -179,13 +190,21 @@ void add_parquet(CLI::App& app, const std::shared_ptr<PrepareWords>& words) {
       ->expected(1, -1)
       ->excludes(schema)
       ->excludes(input);
+  command
+      ->add_option(
+          "--files-from", words->files_from,
+          "read the files that this one names, each on a line and relative to INPUT, instead of those "
+          "of\nthe schema")
+      ->check(CLI::ExistingFile)
+      ->needs(schema);
   command->callback([words, required = std::array{schema, input}] {
     if (!words->suggest.empty())
       return write_suggestion({words->suggest.begin(), words->suggest.end()}, words->output);
     for (const CLI::Option* option : required) {
       if (option->count() == 0) throw CLI::RequiredError(option->get_name());
     }
-    const Schema read = read_schema(words->schema);  // its mistakes are found before a download
+    Schema read = read_schema(words->schema);  // its mistakes are found before a download
+    if (!words->files_from.empty()) read.files = patterns_from(words->files_from);
     with_local_input(*words, [&] { run_source(*words, read); });
   });
 }

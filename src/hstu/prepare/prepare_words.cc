@@ -9,6 +9,8 @@
 #include "hstu/base/text.h"
 #include "hstu/base/threads.h"
 #include "hstu/columns/parquet_source.h"
+#include "hstu/dataset/appended_before.h"
+#include "hstu/events/log_stream.h"
 #include "hstu/objects/fetched_folder.h"
 #include "hstu/objects/object_url.h"
 #include "hstu/prepare/index_command.h"
@@ -47,8 +49,8 @@ void add_filter_options(CLI::App& command, FilterWords& words) {
 void print_append_summary(const PrepareWords& words, const AppendReport& report) {
   const EventCounts& counts = report.segment.counts;
   if (report.repeated) {
-    print_note("note: all {} events are the last segment of {} already: nothing was added\n",
-               with_separators(counts.events), words.append);
+    print_note("note: all {} events are the last segment of {} already: nothing was added ({})\n",
+               with_separators(counts.events), words.append, kAppendedBefore);
     return print_dataset_summary(words.append);
   }
   fmt::print("{}", table({{"appended", with_separators(counts.events) + " events"},
@@ -132,8 +134,14 @@ void run_source(const PrepareWords& words, Schema schema) {
   words.filters.apply(schema);
   if (words.append.empty() && words.output.empty()) throw CLI::RequiredError("--output or --append");
   const PrepareOptions options = prepare_options(words);
-  if (!words.append.empty())
-    return print_append_summary(words, append(schema, words.input, words.append, options));
+  if (!words.append.empty()) {
+    try {
+      return print_append_summary(words, append(schema, words.input, words.append, options));
+    } catch (const NoEventsError& error) {  // a quiet day is no failure
+      print_note("note: {}: nothing is appended\n", error.what());
+      return print_dataset_summary(words.append);
+    }
+  }
   if (words.codes_from.empty()) {
     prepare(schema, words.input, words.output, options, {}, words.anchors);
   } else {

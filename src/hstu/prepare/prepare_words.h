@@ -30,7 +30,7 @@ struct FilterWords {
 
 // The arguments of the user; each subcommand uses some of them.
 struct PrepareWords {
-  std::string input, output, append, codes_from, schema, mappings;
+  std::string input, output, append, codes_from, schema, files_from, mappings;
   StoreOptions store;
   FilterWords filters;
   std::vector<std::string> suggest;
