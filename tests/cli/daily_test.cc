@@ -120,7 +120,7 @@ TEST_F(Daily, AFollowedFolderIsReadOnceAndTrainedWhateverIsKilled) {
   write_file(in / ".3.csv", "not complete");
   const std::string follow = "follow in --schema schema.toml --run followed --once --settle 0 --threads 1";
   expect_done(follow + " --known");
-  EXPECT_EQ(hstu(follow + " --known").exit_status, 2) << "the first start alone";
+  expect_done(follow + " --known");  // as a service manager repeats it
   for (const int day : {1, 2}) {
     expect_done(fmt::format("prepare csv --schema schema.toml --input logs/{} --append ds --threads 1", day));
     expect_done("train --resume calm --threads 1");
