@@ -159,6 +159,13 @@ TEST_F(StartingConfigs, OfTheModelOfSeveralLabelsHaveAllActions) {
   EXPECT_THAT(text, Not(HasSubstr("anchor_stride")));
 }
 
+TEST_F(StartingConfigs, OfUsersAsSamplesSayHowARunGoesOnEveryDay) {
+  write_events(folder_ / "plays", [](std::int64_t u, std::int64_t n) { return 500 * n + u; });
+  const auto kind = std::ranges::find_if(kinds(), [](const Kind& k) { return k.samples_are_users; });
+  EXPECT_THAT(starting_config(profile_dataset(folder_ / "plays"), *kind),
+              HasSubstr("\n#split = \"\"\n#holdout_seconds = 190\nbatch_size"));
+}
+
 TEST_F(StartingConfigs, OfUsersThatComeOnce) {
   write_events(folder_ / "guests", [](std::int64_t u, std::int64_t n) { return 1000 * u + n; });
   const std::string text = train_as_it_is("guests");

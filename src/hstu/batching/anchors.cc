@@ -93,11 +93,12 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
   if (stages.empty()) stages.push_back(dataset.segments().size());
   if (stages.size() > 1 && (holdout.last > 0 || holdout.split != LastSplit::none)) {
     fail_usage(
-        "evaluation.{}: the last samples of users change with every extension of {}: hold out in time to "
-        "continue a run, or start a new one",
+        "evaluation.{}: the last samples of users change with every extension of {}, so that this run cannot "
+        "go on. Begin one that holds out in time with what it has learnt: hstu train CONFIG --warm-start RUN, "
+        "where CONFIG has evaluation.{} and evaluation.holdout_seconds = N (a day: 86400)",
         holdout.last > 0 ? fmt::format("holdout_last = {}", holdout.last)
                          : fmt::format("split = \"{}\"", word_of(kLastSplits, holdout.split)),
-        dataset.folder().string());
+        dataset.folder().string(), holdout.last > 0 ? "holdout_last = 0" : "split = \"\"");
   }
   const AnchorRule rule{.min_history = options.min_history,
                         .window_seconds = options.window_seconds,

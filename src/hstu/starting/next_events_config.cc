@@ -55,13 +55,23 @@ std::string training_section(const DatasetProfile& p, const Kind& kind, const Si
   return text;
 }
 
-std::string evaluation_section() {
+std::string evaluation_section(const DatasetProfile& p) {
   std::string text = "[evaluation]\n";
   text += toml_comment(
       "The last event of each user is the test (hstu eval RUN --split test), and the one before it chooses "
       "the model: neither trains. \"paper\": there is no validation, and the best epoch is chosen by the "
       "test.");
-  line(text, "split = \"valid\"\nbatch_size = 256");
+  line(text, "split = \"valid\"");
+  if (p.manifest.times == Times::kSeconds) {
+    constexpr std::int64_t kDay = 86'400, kShare = 50;
+    text += toml_comment(
+        "Such a run cannot go on with new events (docs/daily.md): they change which event is a user's last. "
+        "One that is to go on every day holds out the latest events instead of them:");
+    const TimeRange& time = p.manifest.time;
+    line(text, fmt::format("#split = \"\"\n#holdout_seconds = {}",
+                           std::clamp<std::int64_t>((time.max - time.min) / kShare, 1, kDay)));
+  }
+  line(text, "batch_size = 256");
   text += toml_comment(
       "Every epoch is evaluated among all items; ten evaluations in a row without an improvement end the "
       "run.");
@@ -95,7 +105,7 @@ std::string next_events_config(const DatasetProfile& p, const Kind& kind, const 
                         .smallest_item = smallest_item(p.manifest),
                         .has_times = p.manifest.times == Times::kSeconds,
                         .codes = codes});
-  return text + "\n" + training_section(p, kind, size) + evaluation_section();
+  return text + "\n" + training_section(p, kind, size) + evaluation_section(p);
 }
 
 }  // namespace hstu
