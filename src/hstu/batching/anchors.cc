@@ -94,7 +94,8 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
   if (stages.size() > 1 && (holdout.last > 0 || holdout.split != LastSplit::none)) {
     fail_usage(
         "evaluation.{}: the last samples of users change with every extension of {}, so that this run cannot "
-        "go on. Begin one that holds out in time with what it has learnt: hstu train CONFIG --warm-start RUN, "
+        "go on. Begin one that holds out in time with what it has learnt: hstu train CONFIG --warm-start "
+        "RUN, "
         "where CONFIG has evaluation.{} and evaluation.holdout_seconds = N (a day: 86400)",
         holdout.last > 0 ? fmt::format("holdout_last = {}", holdout.last)
                          : fmt::format("split = \"{}\"", word_of(kLastSplits, holdout.split)),

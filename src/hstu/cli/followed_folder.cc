@@ -128,14 +128,14 @@ FollowedFolder::FollowedFolder(Path folder, const Path& schema, double settle)
   with_header_ = columns.empty();
   reader.sections("attribute", attributes, "");
   if (patterns_.empty()) fail_usage("{}: files: name at least one event file", schema.string());
-  for (const MappingFile& file : attributes) mappings_.insert(file.name);
+  for (const MappingFile& file : attributes) mappings_.insert(Path(file.name).lexically_normal().string());
 }
 
 std::set<std::string> FollowedFolder::named() const {
   std::set<std::string> names;
   for (const std::string& pattern : patterns_) {
     for (const Path& path : glob_files(folder_, pattern)) {
-      const Path name = path.lexically_relative(folder_);
+      const Path name = path.lexically_relative(folder_).lexically_normal();
       if (is_for_events(name)) names.insert(name.string());
     }
   }
@@ -152,17 +152,18 @@ std::set<std::string> FollowedFolder::not_named(const std::set<std::string>& nam
     const bool linked_folder = entry->is_symlink(ignored) && entry->is_directory(ignored);
     if (!is_for_events(name)) {
       entry.disable_recursion_pending();
-    } else if (linked_folder || !entry->is_directory(ignored)) {
-      const auto below = named.lower_bound(name.string() + "/");
-      const bool known = named.contains(name.string()) || mappings_.contains(name.string()) ||
-                         (linked_folder && below != named.end() && below->starts_with(name.string() + "/"));
-      std::string& first = known ? others[""] : others[name.parent_path()];
-      if (!known && (first.empty() || name.string() < first)) first = printable(name.string());
+      continue;
     }
+    if (!linked_folder && entry->is_directory(ignored)) continue;
+    const auto below = named.lower_bound(name.string() + "/");
+    if (named.contains(name.string()) || mappings_.contains(name.string()) ||
+        (linked_folder && below != named.end() && below->starts_with(name.string() + "/")))
+      continue;
+    std::string& first = others[name.parent_path()];
+    if (first.empty() || name.string() < first) first = printable(name.string());
   }
   std::set<std::string> names;
   for (const auto& [folder, first] : others) names.insert(first);
-  names.erase("");
   return names;
 }
 
@@ -203,7 +204,7 @@ bool FollowedFolder::is_known(const std::string& name, const FollowedFile& file,
 }
 
 bool FollowedFolder::is_complete(const std::string& name, const FollowedFile& file, Look& look) {
-  const std::chrono::duration<double> now = 
+  const std::chrono::duration<double> now =
       std::chrono::file_clock::to_sys(fs::file_time_type::clock::now()).time_since_epoch();
   const double age = now.count() - 1e-9 * static_cast<double>(file.modified);
   if (file.bytes > 0 && age >= settle_) return true;

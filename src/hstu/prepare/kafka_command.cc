@@ -7,6 +7,7 @@
 
 #include "hstu/base/error.h"
 #include "hstu/base/json.h"
+#include "hstu/base/text.h"
 #include "hstu/kafka/topic_reader.h"
 
 namespace hstu {
@@ -25,7 +26,7 @@ void run(const KafkaWords& words) {
     options.settings[setting.substr(0, equals)] = setting.substr(equals + 1);
   }
   const TopicCounts counts = read_topic(options, [](const Path& path) {
-    fmt::print("{}\n", Json{{"written", path.string()}}.dump());
+    fmt::print("{}\n", Json{{"written", printable(path.string())}}.dump());
     std::fflush(stdout);
   });
   fmt::print("{}\n", Json{{"messages", counts.messages},
