@@ -83,7 +83,7 @@ std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known
     seen.insert(data.at(p).item);
   std::vector<std::tuple<std::int64_t, std::int64_t, std::int64_t>> order;
   for (const std::int64_t item : items_of(data)) {
-    if (item != target && seen.count(item) > 0) continue;
+    if (seen.count(item) > 0) continue;
     std::int64_t preferred = 0;
     if (rule == NextItemRule::markov && pairs.count({latest, item}) > 0) preferred = pairs[{latest, item}];
     if (rule == NextItemRule::last && latest == item) preferred = 1;
@@ -92,7 +92,7 @@ std::int64_t sorted_rank(const small::Data& data, const std::vector<bool>& known
   std::sort(order.begin(), order.end());
   const auto at =
       std::find_if(order.begin(), order.end(), [&](const auto& item) { return std::get<2>(item) == target; });
-  return at - order.begin() + 1;
+  return at == order.end() ? kUnranked : at - order.begin() + 1;
 }
 
 void expect_sorted_ranks(const HoldoutOptions& options, std::uint64_t seed,
@@ -144,14 +144,14 @@ TEST(NextItemBaselines, DoNotKnowTheEventThatChoosesTheModel) {
   expect_sorted_ranks({.split = LastSplit::valid, .scores_test = true}, 9);
 }
 
-TEST(NextItemBaselines, RankAnItemThatTheCatalogueHasNotBehindAll) {
+TEST(NextItemBaselines, HaveNoRankOfAnItemThatTheCatalogueHasNot) {
   const small::Data data = small::write({{.user = 1, .time = 1, .item = 4, .action = kRankableBit},
                                          {.user = 1, .time = 2, .item = 9, .action = kRankableBit}});
   const Dataset dataset(data.folder);
   const Ids evaluated{1}, catalogue{4, 5};
   const SampleBuilder samples(dataset, {});
   const NextItemBaselines baselines(dataset, {}, samples, evaluated, catalogue);
-  EXPECT_EQ(baselines.ranks(NextItemRule::popularity, evaluated, 0), Ids{3});
+  EXPECT_EQ(baselines.ranks(NextItemRule::popularity, evaluated, 0), Ids{kUnranked});
   EXPECT_EQ(Ids(baselines.counts().begin(), baselines.counts().end()), (Ids{1, 0}));
 }
 

@@ -92,12 +92,12 @@ std::vector<ScoredItem> sorted_items(const CatalogueCase& c, std::int64_t q, boo
   return all;
 }
 
-// The catalogue in blocks of `block` items.
-Ids ranks_of(const CatalogueCase& c, std::int64_t block) {
+// The ranks without the excluded items, then those among all, of the catalogue in blocks of `block` items.
+std::pair<Ids, Ids> ranks_of(const CatalogueCase& c, std::int64_t block) {
   const auto n = static_cast<std::int64_t>(c.ids.size());
   std::vector<float> scores(static_cast<std::size_t>(c.queries));
   std::vector<std::uint8_t> found(scores.size());
-  Ids better(scores.size(), 0);
+  Ids better(scores.size(), 0), excluded(scores.size(), 0);
   for (std::int64_t i = 0; i < n; i += block)
     target_scores({.items = c.items(i, std::min(n, i + block)),
                    .queries = c.asked(),
@@ -111,22 +111,28 @@ Ids ranks_of(const CatalogueCase& c, std::int64_t block) {
                   .queries = c.asked(),
                   .targets = c.targets.data(),
                   .scores = scores.data(),
-                  .better = better.data()},
+                  .better = better.data(),
+                  .excluded_better = excluded.data()},
                  HostStream{});
-  for (std::int64_t& rank : better) ++rank;
-  return better;
+  for (std::size_t q = 0; q < better.size(); ++q) excluded[q] += ++better[q];
+  return {better, excluded};
 }
 
 TEST(CatalogueScores, RanksByCountingAreThoseOfAFullSort) {
   for (std::uint64_t seed = 0; seed < 10000; ++seed) {
     const CatalogueCase c = random_case(seed);
-    Ids expected;
+    CatalogueCase with_all = c;
+    with_all.offsets.clear();
+    std::pair<Ids, Ids> expected;
     for (std::int64_t q = 0; q < c.queries; ++q) {
-      const std::vector<ScoredItem> sorted = sorted_items(c, q, true);
-      const auto at = std::find_if(sorted.begin(), sorted.end(), [&](const ScoredItem& item) {
-        return item.id == c.targets[static_cast<std::size_t>(q)];
-      });
-      expected.push_back(at - sorted.begin() + 1);
+      const auto rank_in = [&](const std::vector<ScoredItem>& sorted) {
+        const auto at = std::find_if(sorted.begin(), sorted.end(), [&](const ScoredItem& item) {
+          return item.id == c.targets[static_cast<std::size_t>(q)];
+        });
+        return at - sorted.begin() + 1;
+      };
+      expected.first.push_back(rank_in(sorted_items(c, q, true)));
+      expected.second.push_back(rank_in(sorted_items(with_all, q, true)));
     }
     const auto n = static_cast<std::int64_t>(c.ids.size());
     ASSERT_EQ(ranks_of(c, n), expected) << "case " << seed;
@@ -216,13 +222,13 @@ TEST(CatalogueScores, AnUndefinedScoreNeverImprovesARankAndIsInNoList) {
   c.rows = {1, std::numeric_limits<float>::quiet_NaN(), 3, 2};
   c.vectors = {1};
   c.targets = {4};
-  EXPECT_EQ(ranks_of(c, 4), Ids{3});  // behind item 3, and behind what has no score
+  EXPECT_EQ(ranks_of(c, 4).first, Ids{3});  // behind item 3, and behind what has no score
   TopItems top(1, 4);
   top.add(c.items(0, 4), c.asked());
   EXPECT_EQ(top.take()[0], (std::vector<ScoredItem>{{3, 3}, {2, 4}, {1, 1}}));
 
   c.targets = {2};
-  EXPECT_EQ(ranks_of(c, 4), Ids{4});  // a target without a score is the last
+  EXPECT_EQ(ranks_of(c, 4).first, Ids{4});  // a target without a score is the last
 }
 
 }  // namespace

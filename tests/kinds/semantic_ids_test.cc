@@ -233,7 +233,7 @@ TEST(SemanticIds, DecodingStepByStepIsDecodingAtOnce) {
   for (const CodeBlocks block : {CodeBlocks::softmax, CodeBlocks::hstu}) {
     SemanticIdsConfig config = small_config();
     config.block = block, config.layers = 2, config.dim = 8, config.beam = 60, config.history = 4;
-    const SemanticIds model(config, codes, trie, 11);
+    SemanticIds model(config, codes, trie, 11);
     const SemanticIdsObjective objective(model, config, codes, trie);
     Samples samples;
     samples.count = 2;
@@ -264,7 +264,7 @@ TEST(SemanticIds, DecodingStepByStepIsDecodingAtOnce) {
         one.candidate_item = {static_cast<std::int32_t>(item.id)};
         SemanticIdsConfig alone = config;
         alone.targets = CodeTargets::candidate;
-        const SemanticIds same(alone, codes, trie, 11);
+        SemanticIds same(alone, codes, trie, 11);
         Batch batch = batch_of(same, one);
         batch.supervised = 1;
         Tape record;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,6 @@
 #include "hstu/base/error.h"
 #include "hstu/base/random.h"
 #include "hstu/comm/thread_group.h"
-#include "hstu/metrics/rank_metrics.h"
 #include "hstu/objective/retrieval_measures.h"
 #include "hstu/objective/retrieval_tally.h"
 
@@ -23,6 +24,14 @@ namespace {
 using testing::HasSubstr;
 using Ids = std::vector<std::int64_t>;
 using Lists = std::vector<std::vector<kernels::ScoredItem>>;
+using Ranks = std::vector<CatalogueRank>;
+
+// Ranks without the excluded items.
+Ids unseen(const Ranks& ranks) {
+  Ids found;
+  for (const CatalogueRank& rank : ranks) found.push_back(rank.unseen);
+  return found;
+}
 
 constexpr std::int64_t kRankWidth = 37, kRankItems = 70, kRankQueries = 9;
 
@@ -88,7 +97,7 @@ Ids rank_targets() {
 
 TEST(CatalogueRanks, AreTheSameInBlocksOfAnySizeAndOnAnyNumberOfRanks) {
   const SmallCatalogue all;
-  const Ids ranks = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
+  const Ranks ranks = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
   const Lists top = catalogue_top(all.scores(1000), rank_queries(), 20, one_rank());
   EXPECT_EQ(top[8].size(), 20U);
   for (const std::int64_t block : {1, 7}) {
@@ -98,7 +107,7 @@ TEST(CatalogueRanks, AreTheSameInBlocksOfAnySizeAndOnAnyNumberOfRanks) {
   for (const int n : {2, 3, 4, 90}) {  // more ranks than items
     run_ranks(n, [&](Communicator& comm) {
       const SmallCatalogue mine = all.part(comm.rank(), comm.size());
-      const Ids found = catalogue_ranks(mine.scores(4), rank_queries(), rank_targets(), comm);
+      const Ranks found = catalogue_ranks(mine.scores(4), rank_queries(), rank_targets(), comm);
       const Lists first = catalogue_top(mine.scores(4), rank_queries(), 20, comm);
       EXPECT_EQ(found, ranks);
       EXPECT_EQ(first, top);
@@ -165,14 +174,14 @@ TEST(CatalogueRanks, AreThoseOfASortInTenThousandCases) {
                                       [&](const auto& item) { return item.second == targets.back(); });
       expected.push_back(place - order.begin() + 1);
     }
-    ASSERT_EQ(catalogue_ranks(scores, queries, targets, one_rank()), expected) << c;
+    ASSERT_EQ(unseen(catalogue_ranks(scores, queries, targets, one_rank())), expected) << c;
   }
 }
 
 // The two answers agree: the item at a target's rank in the list is the target.
 TEST(CatalogueRanks, AreThePlacesInTheListOfAllItems) {
   const SmallCatalogue all;
-  const Ids ranks = catalogue_ranks(all.scores(8), rank_queries(), rank_targets(), one_rank());
+  const Ids ranks = unseen(catalogue_ranks(all.scores(8), rank_queries(), rank_targets(), one_rank()));
   const Lists top = catalogue_top(all.scores(8), rank_queries(), kRankItems, one_rank());
   const CatalogueQueryList queries = rank_queries();
   for (std::size_t q = 0; q < ranks.size(); ++q) {
@@ -193,19 +202,19 @@ TEST(CatalogueRanks, CompareUnitVectorsOrRawRows) {
   query.vectors.assign(kRankWidth, 0);
   query.vectors[0] = 0.6F;
   query.vectors[1] = 0.8F;
-  EXPECT_EQ(catalogue_ranks(two.scores(9, false), query, {2}, one_rank()), Ids{2});
+  EXPECT_EQ(unseen(catalogue_ranks(two.scores(9, false), query, {2}, one_rank())), Ids{2});
   two.rows[kRankWidth + 1] = 0.1F;
-  EXPECT_EQ(catalogue_ranks(two.scores(9, true), query, {2}, one_rank()), Ids{1});
-  EXPECT_EQ(catalogue_ranks(two.scores(9, false), query, {2}, one_rank()), Ids{2});
+  EXPECT_EQ(unseen(catalogue_ranks(two.scores(9, true), query, {2}, one_rank())), Ids{1});
+  EXPECT_EQ(unseen(catalogue_ranks(two.scores(9, false), query, {2}, one_rank())), Ids{2});
 }
 
-TEST(CatalogueRanks, ATargetThatTheCatalogueHasNotIsBehindAllItemsThatCount) {
+TEST(CatalogueRanks, ATargetThatTheCatalogueHasNotHasNoRank) {
   const SmallCatalogue all;
   CatalogueQueryList query;
   query.vectors.assign(kRankWidth, 1);
   query.excluded_offsets = {0, 2};
   query.excluded = {10, 11};  // 11 is no item
-  EXPECT_EQ(catalogue_ranks(all.scores(8), query, {12}, one_rank()), Ids{kRankItems});
+  EXPECT_EQ(catalogue_ranks(all.scores(8), query, {12}, one_rank()), Ranks{CatalogueRank()});
 }
 
 TEST(CatalogueRanks, AnItemThatIsNotFiniteStopsEveryRank) {
@@ -228,17 +237,18 @@ TEST(CatalogueRanks, AnItemThatIsNotFiniteStopsEveryRank) {
 RetrievalQuestions questions_of_rank(int rank, int ranks) {
   const CatalogueQueryList queries = rank_queries();
   RetrievalQuestions asked;
-  asked.excluded_offsets = {0};
+  asked.seen_offsets = {0};
   for (std::int64_t r = rank; r < kRankQueries; r += ranks) {
     const auto q = static_cast<std::size_t>(r);
     asked.user.push_back(100 + r);
     asked.position.push_back(1000 + r);
     asked.target.push_back(rank_targets()[q]);
     asked.tied.push_back(r % 2 == 0 ? 1 : 0);
+    asked.has_row.push_back(1);
     if (ranks > 1) asked.place.push_back(r);
     for (std::int64_t i = queries.excluded_offsets[q + 1] - 1; i >= queries.excluded_offsets[q]; --i)
-      asked.excluded.insert(asked.excluded.end(), 2, queries.excluded[static_cast<std::size_t>(i)]);
-    asked.excluded_offsets.push_back(std::ssize(asked.excluded));
+      asked.seen.insert(asked.seen.end(), 2, queries.excluded[static_cast<std::size_t>(i)]);
+    asked.seen_offsets.push_back(std::ssize(asked.seen));
   }
   return asked;
 }
@@ -253,7 +263,7 @@ Tensor vectors_of_rank(int rank, int ranks) {
 
 TEST(RetrievalTally, HasTheSameRanksInTheSameOrderForAnyNumberOfRanks) {
   const SmallCatalogue all;
-  const Ids expected = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
+  const Ranks expected = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
   for (const int n : {1, 2, 4, 11}) {
     run_ranks(n, [&](Communicator& comm) {
       const SmallCatalogue mine = all.part(comm.rank(), comm.size());
@@ -264,8 +274,8 @@ TEST(RetrievalTally, HasTheSameRanksInTheSameOrderForAnyNumberOfRanks) {
       EXPECT_EQ(tally.examples(), 0);
       EXPECT_EQ(tally.settle(Stream(), comm), "");
       EXPECT_EQ(tally.examples(), kRankQueries);
-      std::vector<std::int64_t> ranks;
-      for (const TargetRank& rank : tally.ranked().rank) ranks.push_back(rank.first);
+      Ranks ranks;
+      for (const TargetRank& rank : tally.ranked().rank) ranks.push_back({rank.unseen.first, rank.all.first});
       EXPECT_EQ(ranks, expected);
       EXPECT_EQ(tally.ranked().target, rank_targets());
       EXPECT_EQ(tally.ranked().user.back(), 100 + kRankQueries - 1);
@@ -278,7 +288,7 @@ TEST(RetrievalTally, HasTheSameRanksInTheSameOrderForAnyNumberOfRanks) {
 
 TEST(CatalogueBlocks, AreReadOnceIfTheWholeCatalogueIsKept) {
   const SmallCatalogue all;
-  const Ids expected = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
+  const Ranks expected = catalogue_ranks(all.scores(1000), rank_queries(), rank_targets(), one_rank());
   CatalogueScores counted = all.scores(16);
   std::int64_t reads = 0;
   counted.rows.read = [&reads, read = counted.rows.read](std::int64_t first, Tensor& to) {
@@ -320,28 +330,41 @@ TEST(RetrievalTally, AVectorThatIsNotFiniteIsNamedOnAllRanksAndAddsNothing) {
   });
 }
 
-TEST(RetrievalMeasures, AreOfAllTargetsAndOfPartsByTieAndFrequency) {
-  const RankedTargets targets{.user = {1, 2, 3},
-                              .position = {10, 20, 30},
-                              .target = {5, 6, 7},
-                              .rank = {{.first = 1}, {.first = 300}, {.first = 40}},
-                              .tied = {1, 0, 0}};
-  const Ids items{5, 6, 7}, counts{8, 1, 0}, cutoffs{300};
-  EvaluationResult result;
-  measure_retrieval(targets, {.lists = {}, .cutoffs = cutoffs, .items = items, .item_counts = counts},
-                    result);
-  EXPECT_EQ(result.find("hr@300"), 1.0);
-  EXPECT_DOUBLE_EQ(*result.find("hr@10"), 1.0 / 3);
-  EXPECT_EQ(result.parts.at("tied").find("hr@1"), 1.0);
-  EXPECT_EQ(result.parts.at("not_tied").find("hr@50"), 0.5);
-  EXPECT_EQ(result.parts.at("head").count("n"), 1);
-  EXPECT_EQ(result.parts.count("torso"), 0U);
-  EXPECT_EQ(result.parts.at("tail").count("n"), 2);
-
-  const Json json = to_json(result, kRetrievalMetrics);
-  EXPECT_EQ(json.begin().key(), "ndcg@10");  // the headline
-  EXPECT_EQ(json.at("parts").at("tied").at("n"), 1);
-  EXPECT_EQ(evaluation_from_state(evaluation_state(result)).parts, result.parts);
+// A sample without a history has no vector, and a target may be no item of the catalogue.
+TEST(RetrievalTally, KeepsSamplesThatTheModelCannotAnswer) {
+  const SmallCatalogue all;
+  for (const int n : {1, 2}) {
+    run_ranks(n, [&](Communicator& comm) {
+      const SmallCatalogue mine = all.part(comm.rank(), comm.size());
+      RetrievalTally tally(mine.scores(16), [&](const Batch&) {
+        RetrievalQuestions asked = questions_of_rank(comm.rank(), comm.size());
+        if (comm.rank() + 1 < comm.size()) return asked;
+        asked.user.insert(asked.user.begin(), 7);
+        asked.position.insert(asked.position.begin(), 70);
+        asked.target.insert(asked.target.begin(), 10);
+        asked.tied.insert(asked.tied.begin(), 0);
+        asked.has_row.insert(asked.has_row.begin(), 0);
+        if (comm.size() > 1) asked.place.insert(asked.place.begin(), -1);
+        asked.seen_offsets.insert(asked.seen_offsets.begin(), 0);
+        asked.target[1] = 12;
+        return asked;
+      });
+      tally.add(Batch(), vectors_of_rank(comm.rank(), comm.size()), Stream());
+      EXPECT_EQ(tally.settle(Stream(), comm), "");
+      const RankedTargets& ranked = tally.ranked();
+      ASSERT_EQ(tally.examples(), kRankQueries + 1);
+      EXPECT_EQ(ranked.user.front(), 7);
+      EXPECT_EQ(ranked.rank.front().why, Unanswered::no_history);
+      const std::size_t unknown = comm.size() == 1 ? 1 : 2;
+      EXPECT_EQ(ranked.target[unknown], 12);
+      EXPECT_EQ(ranked.rank[unknown].why, Unanswered::new_item);
+      EXPECT_EQ(ranked.rank[unknown].all.first, kUnranked);
+      EvaluationResult result;
+      measure_retrieval(ranked, SeenItems::none, {}, result);
+      EXPECT_EQ(result.model.count("n"), kRankQueries + 1);
+      EXPECT_EQ(result.unanswered, (std::map<std::string, std::int64_t>{{"new_item", 1}, {"no_history", 1}}));
+    });
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "hstu/base/error.h"
 #include "hstu/base/threads.h"
 #include "hstu/dataset/user_blocks.h"
+#include "hstu/metrics/rank_metrics.h"
 
 namespace hstu {
 namespace {
@@ -35,7 +36,7 @@ std::vector<EventPlace> first_evaluated(const Dataset& dataset, std::span<const 
 // An event to be predicted, by indices of the catalogue.
 struct NextItemBaselines::Question {
   std::int32_t target = kUnknown, latest = kUnknown;
-  std::vector<std::int32_t> excluded;  // each once, without the target
+  std::vector<std::int32_t> excluded;  // each once; the target is not asked for then
 };
 
 std::int32_t NextItemBaselines::Followers::count(std::int32_t item) const {
@@ -161,14 +162,16 @@ std::vector<std::int64_t> NextItemBaselines::ranks(NextItemRule rule, std::span<
       const std::int64_t p = positions[i];
       Question question{.target = index_of(dataset_.item()[p]), .latest = kUnknown, .excluded = {}};
       if (question.target == kUnknown) {
-        ranks[i] = std::ssize(items_) + 1;
+        ranks[i] = kUnranked;
         continue;
       }
       std::span<const std::int64_t> history = samples_.history_of(p, scratch);
       if (!history.empty()) question.latest = index_of(dataset_.item()[history.back()]);
+      bool repeats = false;
       const auto exclude = [&](std::int64_t earlier) {
         const std::int32_t item = index_of(dataset_.item()[earlier]);
-        if (item != kUnknown && item != question.target) question.excluded.push_back(item);
+        if (item != kUnknown) question.excluded.push_back(item);
+        repeats = repeats || item == question.target;
       };
       if (seen_events == kAllEvents) {
         dataset_.events_before(dataset_.user_at(p), p).each(exclude);
@@ -179,7 +182,7 @@ std::vector<std::int64_t> NextItemBaselines::ranks(NextItemRule rule, std::span<
       std::vector<std::int32_t>& excluded = question.excluded;
       std::sort(excluded.begin(), excluded.end());
       excluded.erase(std::unique(excluded.begin(), excluded.end()), excluded.end());
-      ranks[i] = 1 + better(rule, question);
+      ranks[i] = repeats ? kUnranked : 1 + better(rule, question);
     }
   });
   return ranks;

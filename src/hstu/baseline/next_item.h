@@ -36,9 +36,10 @@ class NextItemBaselines {
   NextItemBaselines(const Dataset& dataset, const Holdout& holdout, const SampleBuilder& samples,
                     std::span<const std::int64_t> evaluated, std::span<const std::int64_t> catalogue);
 
-  // The rank of the item of each event at `positions` (n) among all items, from 1; V + 1 for an item that is
-  // not in the catalogue. The user's latest item is that of its history, as `samples` has it. Without the
-  // items of the latest `seen_events` events of that history, or of all earlier events, but for its own.
+  // The rank of the item of each event at `positions` (n) among all items, from 1, without the items of the
+  // latest `seen_events` events of the user's history, as `samples` has it, or of all earlier events. kUnranked
+  // for one of these, and for an item that is not in the catalogue. The user's latest item is that of its
+  // history.
   std::vector<std::int64_t> ranks(NextItemRule rule, std::span<const std::int64_t> positions,
                                   std::int64_t seen_events) const;
 

@@ -113,9 +113,10 @@ void count_better(const CountBetter& p, HostStream) {
       const std::int64_t q = first + r;
       const float* const row = tile.scores + r * tile.items;
       const Target target{p.targets[q], p.scores[q]};
-      const std::int64_t better =
-          count_row(row, ids, target) - count_excluded(p.queries, q, row, ids, target);
+      const std::int64_t excluded = count_excluded(p.queries, q, row, ids, target),
+                         better = count_row(row, ids, target) - excluded;
       std::atomic_ref(p.better[q]).fetch_add(better, std::memory_order_relaxed);
+      std::atomic_ref(p.excluded_better[q]).fetch_add(excluded, std::memory_order_relaxed);
     }
   });
 }

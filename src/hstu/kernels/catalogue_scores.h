@@ -54,14 +54,16 @@ void target_scores(const TargetScores& p, HostStream);
 void target_scores(const TargetScores& p, CudaStream);
 
 // better[q] += the items of the block that come before the query's target: with a higher score, or with an
-// equal one and a smaller id. The target itself does not count, excluded or not. A score that is NaN counts
-// as higher, so that an undefined product never improves a rank.
+// equal one and a smaller id; excluded_better[q] those that are excluded, which `better` has not. The target
+// itself does not count, excluded or not. A score that is NaN counts as higher, so that an undefined product
+// never improves a rank.
 struct CountBetter {
   CatalogueItems items;
   CatalogueQueries queries;
-  const std::int64_t* targets = nullptr;  // (queries)
-  const float* scores = nullptr;          // (queries) of the targets
-  std::int64_t* better = nullptr;         // (queries)
+  const std::int64_t* targets = nullptr;    // (queries)
+  const float* scores = nullptr;            // (queries) of the targets
+  std::int64_t* better = nullptr;           // (queries)
+  std::int64_t* excluded_better = nullptr;  // (queries)
 };
 void count_better(const CountBetter& p, HostStream);
 void count_better(const CountBetter& p, CudaStream);

@@ -63,7 +63,10 @@ Measures rank_metrics(std::span<const RankRange> ranks, std::span<const std::int
     measures.add(fmt::format("ndcg@{}", cutoff), mean(gain));
   }
   double reciprocal = 0;
-  for (const Place& place : places) reciprocal += place.weight / static_cast<double>(place.rank);
+  for (const Place& place : places) {
+    if (place.rank >= kUnranked) break;
+    reciprocal += place.weight / static_cast<double>(place.rank);
+  }
   measures.add("mrr", mean(reciprocal));
   measures.add_count("n", std::ssize(ranks));
   return measures;

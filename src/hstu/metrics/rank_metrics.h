@@ -14,6 +14,9 @@ namespace hstu {
 // kRetrievalMetrics.
 inline constexpr std::int64_t kRetrievalCutoffs[] = {1, 5, 10, 50, 100, 200};
 
+// The rank of a target that a list does not have: behind all items, and nothing of MRR.
+inline constexpr std::int64_t kUnranked = std::int64_t{1} << 60;
+
 // "hr@K" and "ndcg@K" for each K of kRetrievalCutoffs and `cutoffs` (from 1), ascending, then "mrr", "n".
 // HR@K is the share of ranks of at most K, NDCG@K the mean of 1 / log2(1 + rank) over them, with 0 for the
 // other ranks, MRR the mean of 1 / rank. `ranks`: (n) from 1, in any order, which changes no bit. Undefined

@@ -55,8 +55,8 @@ void check_finite(const CatalogueBlocks& blocks, Communicator& comm) {
 
 }  // namespace
 
-std::vector<std::int64_t> catalogue_ranks(CatalogueBlocks& blocks, const CatalogueQueryList& queries,
-                                          const std::vector<std::int64_t>& targets, Communicator& comm) {
+std::vector<CatalogueRank> catalogue_ranks(CatalogueBlocks& blocks, const CatalogueQueryList& queries,
+                                           const std::vector<std::int64_t>& targets, Communicator& comm) {
   const Context& context = blocks.catalogue().context;
   const QueriesOnDevice on(queries, blocks.catalogue());
   require(std::ssize(targets) == on.view.n, "expected a target for each of {} queries, found {}", on.view.n,
@@ -87,26 +87,33 @@ std::vector<std::int64_t> catalogue_ranks(CatalogueBlocks& blocks, const Catalog
     sought[q] = std::numeric_limits<std::int64_t>::max();
   }
   scores = on_device(score, context), ids = on_device(sought, context);
-  Tensor better = Tensor::zeros({on.view.n}, DType::i64, context);
+  Tensor better = Tensor::zeros({on.view.n}, DType::i64, context),
+         excluded = Tensor::zeros({on.view.n}, DType::i64, context);
   blocks.each([&](const kernels::CatalogueItems& items, std::int64_t /*first*/) {
     with_stream(context, [&](auto stream) {
       kernels::count_better({.items = items,
                              .queries = on.view,
                              .targets = ids.data<std::int64_t>(),
                              .scores = scores.data<float>(),
-                             .better = better.mutable_data<std::int64_t>()},
+                             .better = better.mutable_data<std::int64_t>(),
+                             .excluded_better = excluded.mutable_data<std::int64_t>()},
                             stream);
     });
   });
   check_finite(blocks, comm);
-  std::vector<std::int64_t> ranks = values_of<std::int64_t>(better, context);
-  comm.all_reduce_sum(std::span(ranks));
-  for (std::int64_t& rank : ranks) ++rank;
+  std::vector<std::int64_t> before = values_of<std::int64_t>(better, context),
+                            seen = values_of<std::int64_t>(excluded, context);
+  comm.all_reduce_sum(std::span(before));
+  comm.all_reduce_sum(std::span(seen));
+  std::vector<CatalogueRank> ranks;
+  for (std::size_t q = 0; q < n; ++q)
+    ranks.push_back(owners[q] > 0 ? CatalogueRank{before[q] + 1, before[q] + seen[q] + 1} : CatalogueRank{});
   return ranks;
 }
 
-std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, const CatalogueQueryList& queries,
-                                          const std::vector<std::int64_t>& targets, Communicator& comm) {
+std::vector<CatalogueRank> catalogue_ranks(const CatalogueScores& catalogue,
+                                           const CatalogueQueryList& queries,
+                                           const std::vector<std::int64_t>& targets, Communicator& comm) {
   CatalogueBlocks blocks(catalogue);
   return catalogue_ranks(blocks, queries, targets, comm);
 }

@@ -7,6 +7,7 @@
 
 #include "hstu/comm/communicator.h"
 #include "hstu/kernels/catalogue_scores.h"
+#include "hstu/metrics/rank_metrics.h"
 #include "hstu/objective/catalogue_blocks.h"
 
 namespace hstu {
@@ -18,14 +19,21 @@ struct CatalogueQueryList {
   std::int64_t size(std::int64_t width) const { return static_cast<std::int64_t>(vectors.size()) / width; }
 };
 
-// (Q) 1 + the items that are not excluded and come before the target: with a higher score, or with an equal
-// one and a smaller id. A target that no rank has comes behind all items. All ranks of `comm` give the same
-// queries and get the same ranks. Throws NotFiniteError for an item with a value that is not finite.
-std::vector<std::int64_t> catalogue_ranks(const CatalogueScores& catalogue, const CatalogueQueryList& queries,
-                                          const std::vector<std::int64_t>& targets, Communicator& comm);
+// 1 + the items that come before a target: with a higher score, or with an equal one and a smaller id.
+struct CatalogueRank {
+  std::int64_t unseen = kUnranked;  // of the items that are not excluded; the target is one in any case
+  std::int64_t all = kUnranked;     // of all items
+  bool operator==(const CatalogueRank&) const = default;
+};
+
+// (Q) kUnranked for a target that no rank has. All ranks of `comm` give the same queries and get the same
+// ranks. Throws NotFiniteError for an item with a value that is not finite.
+std::vector<CatalogueRank> catalogue_ranks(const CatalogueScores& catalogue,
+                                           const CatalogueQueryList& queries,
+                                           const std::vector<std::int64_t>& targets, Communicator& comm);
 // The same of a catalogue that several calls read.
-std::vector<std::int64_t> catalogue_ranks(CatalogueBlocks& blocks, const CatalogueQueryList& queries,
-                                          const std::vector<std::int64_t>& targets, Communicator& comm);
+std::vector<CatalogueRank> catalogue_ranks(CatalogueBlocks& blocks, const CatalogueQueryList& queries,
+                                           const std::vector<std::int64_t>& targets, Communicator& comm);
 
 // (Q) the first k items that are not excluded, fewer where there are fewer: the same for all divisions of the
 // catalogue, on every rank.

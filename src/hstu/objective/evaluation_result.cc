@@ -27,6 +27,7 @@ ScoredWindow scored_window_from_json(const Json& json) {
 void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
   if (result.next_window) json["next_window"] = to_json(*result.next_window);
   if (!result.undefined.empty()) json["undefined"] = result.undefined;
+  if (!result.unanswered.empty()) json["unanswered"] = result.unanswered;
   if (!result.bad_ids.empty()) json["bad_ids"] = result.bad_ids;
   for (const auto& [task, measures] : result.tasks)
     json["tasks"][task] = to_json(measures.in_order_of(specs));
@@ -35,8 +36,8 @@ void add_parts(const EvaluationResult& result, MetricSpecs specs, Json& json) {
 }
 
 // Of a state, beside the metrics in constant memory.
-constexpr std::array kParts{"model", "baseline",       "lists",     "bad_ids",    "tasks",
-                            "parts", "item_baselines", "undefined", "next_window"};
+constexpr std::array kParts{"model", "baseline",       "lists",     "bad_ids",     "tasks",
+                            "parts", "item_baselines", "undefined", "next_window", "unanswered"};
 
 }  // namespace
 
@@ -74,6 +75,7 @@ EvaluationResult evaluation_from_state(const Json& state) {
   result.estimate = measures_from_json(estimate);
   if (state.contains("lists")) result.lists = measures_from_json(state.at("lists"));
   result.bad_ids = state.value("bad_ids", std::map<std::string, std::int64_t>());
+  result.unanswered = state.value("unanswered", std::map<std::string, std::int64_t>());
   if (state.contains("next_window")) result.next_window = scored_window_from_json(state.at("next_window"));
   if (state.contains("tasks"))
     for (const auto& [task, measures] : state.at("tasks").items())

@@ -29,6 +29,9 @@ struct EvaluationResult {
   std::map<std::string, Measures> item_baselines;
   // Of a catalogue's ranks: the same metrics of parts of the samples (retrieval_measures.h).
   std::map<std::string, Measures> parts;
+  // Of a catalogue's ranks: samples that count as not found because the model cannot answer them, by why
+  // (retrieval_tally.h); none: there are none.
+  std::map<std::string, std::int64_t> unanswered;
   std::map<std::string, Measures> tasks;         // each of the model's tasks; empty if it has only one
   std::map<std::string, std::string> undefined;  // why, by metric, in words for people
   // Ids outside their table in the evaluated samples, by feature; features without such ids are omitted.
@@ -42,8 +45,8 @@ struct EvaluationResult {
 };
 
 // {"auc", "ne", ..., "auc_binned", "baseline_auc", "baseline_ne"} and, if there are any, "mrr", "ndcg@10" and
-// the like, "next_window", "bad_ids", "tasks", "item_baselines", "parts" and "undefined", as the log and
-// `hstu eval` report them. `specs`: of the kind of model.
+// the like, "next_window", "unanswered", "bad_ids", "tasks", "item_baselines", "parts" and "undefined", as
+// the log and `hstu eval` report them. `specs`: of the kind of model.
 Json to_json(const EvaluationResult& result, MetricSpecs specs);
 
 // Converts the whole result except its time to the form in checkpoints, and back.

@@ -84,9 +84,8 @@ ops::GatherTerm term_of(const AttributeRows& attribute, const AttributeOfItems& 
   for (std::int64_t i = 0; i < items.size; ++i) {
     const std::int64_t id = values.of(items.ids[i]);
     const auto found = std::lower_bound(attribute.place.begin(), attribute.place.end(), std::pair(id, 0));
-    require(found != attribute.place.end() && found->first == id, "no rank has a row of the attribute {}",
-            id);
-    numbers.push_back(found->second);
+    const bool has_row = found != attribute.place.end() && found->first == id;  // else outside of its table
+    numbers.push_back(has_row ? found->second : -1);
   }
   return {Variable::constant(attribute.rows), to_device(ops::row_index(numbers), context)};
 }

@@ -86,6 +86,7 @@ class Objective {
   virtual const RetrievalObjective* retrieval() const { return nullptr; }
   // The same as one that has lists of items.
   virtual const ListObjective* lists() const { return nullptr; }
+  virtual ListObjective* lists() { return nullptr; }
 };
 
 }  // namespace hstu

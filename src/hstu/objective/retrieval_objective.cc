@@ -139,18 +139,18 @@ std::unique_ptr<RunningMetrics> RetrievalObjective::running_metrics(std::int64_t
 
 void RetrievalObjective::measure(const Tally& evaluation, const ListQuestion& question,
                                  EvaluationResult& result) const {
-  measure_retrieval(ranked_targets(evaluation), question, result);
+  measure_retrieval(ranked_targets(evaluation), config_.exclude_seen, question, result);
 }
 
-void write_ranks(const RankedTargets& targets, const Path& folder) {
+void write_ranks(const RankedTargets& targets, SeenItems left_out, const Path& folder) {
   write_npy(folder / "target.npy", targets.target);
   std::vector<std::int64_t> rank;
-  for (const TargetRank& of_target : targets.rank) rank.push_back(of_target.first);
+  for (const ListPlace& place : places_in_lists(targets, left_out)) rank.push_back(place.first);
   write_npy(folder / "rank.npy", rank);
 }
 
 void RetrievalObjective::write_predictions(const Tally& evaluation, const Path& folder) const {
-  write_ranks(ranked_targets(evaluation), folder);
+  write_ranks(ranked_targets(evaluation), config_.exclude_seen, folder);
 }
 
 }  // namespace hstu

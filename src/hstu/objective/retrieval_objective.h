@@ -15,7 +15,8 @@
 
 namespace hstu {
 
-// Items of a user that do not count when the rank of a target is taken.
+// Items of a user that are left out of the lists in which targets are ranked: a target that is one of them
+// has no rank, as it is in no list of `hstu predict --exclude-seen`.
 enum class SeenItems {
   history,  // those of all events before the target
   window,   // those of the events that the model sees
@@ -27,8 +28,8 @@ inline constexpr Choice<SeenItems> kSeenItems[] = {
 // Objective::excluded_events().
 std::int64_t excluded_events(SeenItems seen, std::int64_t history);
 
-// Writes target.npy and rank.npy, the first of the target's places, from 1.
-void write_ranks(const RankedTargets& targets, const Path& folder);
+// Writes target.npy and rank.npy, the first of the target's places, from 1, or kUnranked.
+void write_ranks(const RankedTargets& targets, SeenItems left_out, const Path& folder);
 
 struct RetrievalObjectiveConfig {
   RetrievalLoss loss;
@@ -54,7 +55,6 @@ class RetrievalObjective final : public Objective {
   const RetrievalObjective* retrieval() const override { return this; }
   // How vectors are compared with the catalogue's rows.
   CatalogueScores scores(const EvaluationSource& source) const;
-  // target.npy and rank.npy (from 1).
   void write_predictions(const Tally& evaluation, const Path& folder) const override;
 
  private:

@@ -8,9 +8,9 @@
 
 namespace hstu {
 
-// Of a batch with the columns of retrieval_columns.h, whose samples are events of `dataset`. A user's
-// excluded items are those of `seen`, of which a target that repeats an earlier item is one; it counts all
-// the same (RetrievalQuestions).
+// Of a batch with the columns of retrieval_columns.h, whose samples are events of `dataset`. The user has had
+// the items of `seen`, with `none` those of `history`: where lists leave nothing out, the others are still
+// measured.
 RetrievalQuestions retrieval_questions(const Batch& batch, const Dataset& dataset, SeenItems seen);
 
 }  // namespace hstu

@@ -29,33 +29,52 @@ void gather(std::vector<T>& values, Communicator& comm) {
 }
 
 void check_sizes(const RetrievalQuestions& q, std::int64_t rows) {
-  for (const std::size_t size : {q.user.size(), q.position.size(), q.target.size(), q.tied.size()})
-    require(static_cast<std::int64_t>(size) == rows, "expected {} questions, found {}", rows, size);
-  require(q.excluded_offsets.empty() || std::ssize(q.excluded_offsets) == rows + 1,
-          "expected {} offsets of excluded items, found {}", rows + 1, q.excluded_offsets.size());
+  const std::size_t n = q.target.size();
+  for (const std::size_t size :
+       {q.user.size(), q.position.size(), q.tied.size(), q.has_row.size(), q.seen_offsets.size() - 1})
+    require(size == n, "expected {} questions, found {}", n, size);
+  require(std::count(q.has_row.begin(), q.has_row.end(), 1) == rows, "expected {} rows of outputs, found {}",
+          std::count(q.has_row.begin(), q.has_row.end(), 1), rows);
 }
 
-// The items that do not count for row `row`, ascending, each once.
-std::vector<std::int64_t> excluded_of(const RetrievalQuestions& q, std::int64_t row) {
-  if (q.excluded_offsets.empty()) return {};
-  const auto r = static_cast<std::size_t>(row);
-  std::vector<std::int64_t> items(q.excluded.begin() + q.excluded_offsets[r],
-                                  q.excluded.begin() + q.excluded_offsets[r + 1]);
-  std::sort(items.begin(), items.end());
-  items.erase(std::unique(items.begin(), items.end()), items.end());
-  return items;
+std::span<const std::int64_t> seen_of(const RetrievalQuestions& q, std::size_t sample) {
+  return std::span(q.seen).subspan(
+      static_cast<std::size_t>(q.seen_offsets[sample]),
+      static_cast<std::size_t>(q.seen_offsets[sample + 1] - q.seen_offsets[sample]));
 }
 
-void append_rows(Asked& to, const RetrievalQuestions& from) {
-  append(to.questions.user, from.user);
-  append(to.questions.position, from.position);
-  append(to.questions.target, from.target);
-  append(to.questions.tied, from.tied);
-  append(to.questions.place, from.place);
-  for (std::int64_t r = 0; r < std::ssize(from.target); ++r) {
-    append(to.questions.excluded, excluded_of(from, r));
-    to.questions.excluded_offsets.push_back(std::ssize(to.questions.excluded));
+// Seen items ascend then, each once.
+void append_samples(RetrievalQuestions& to, const RetrievalQuestions& from) {
+  append(to.user, from.user);
+  append(to.position, from.position);
+  append(to.target, from.target);
+  append(to.tied, from.tied);
+  append(to.has_row, from.has_row);
+  append(to.place, from.place);
+  for (std::size_t b = 0; b < from.target.size(); ++b) {
+    const auto seen = seen_of(from, b);
+    std::vector<std::int64_t> items(seen.begin(), seen.end());
+    std::sort(items.begin(), items.end());
+    items.erase(std::unique(items.begin(), items.end()), items.end());
+    append(to.seen, items);
+    to.seen_offsets.push_back(std::ssize(to.seen));
   }
+}
+
+// The questions that have rows.
+RetrievalQuestions with_rows(const RetrievalQuestions& all) {
+  RetrievalQuestions asked;
+  asked.seen_offsets.push_back(0);
+  for (std::size_t b = 0; b < all.target.size(); ++b) {
+    if (all.has_row[b] == 0) continue;
+    asked.user.push_back(all.user[b]);
+    asked.position.push_back(all.position[b]);
+    asked.target.push_back(all.target[b]);
+    const auto seen = seen_of(all, b);
+    asked.seen.insert(asked.seen.end(), seen.begin(), seen.end());
+    asked.seen_offsets.push_back(std::ssize(asked.seen));
+  }
+  return asked;
 }
 
 std::string why_not_finite(const Asked& asked, std::int64_t width) {
@@ -63,26 +82,28 @@ std::string why_not_finite(const Asked& asked, std::int64_t width) {
       std::find_if(asked.outputs.begin(), asked.outputs.end(), [](float x) { return !std::isfinite(x); });
   if (bad == asked.outputs.end()) return "";
   const auto row = static_cast<std::size_t>((bad - asked.outputs.begin()) / width);
+  const RetrievalQuestions questions = with_rows(asked.questions);
   return fmt::format("the vector of user {} at event {} has a value that is NaN or infinite",
-                     asked.questions.user[row], asked.questions.position[row]);
+                     questions.user[row], questions.position[row]);
 }
 
-// The rows of all ranks, in the order of ranks.
-void gather_rows(Asked& asked, Communicator& comm) {
-  std::vector<std::int64_t> counts;  // of excluded items of each row
-  const std::vector<std::int64_t>& offsets = asked.questions.excluded_offsets;
-  for (std::size_t r = 0; r + 1 < offsets.size(); ++r) counts.push_back(offsets[r + 1] - offsets[r]);
+// Those of all ranks, in the order of ranks.
+void gather(Asked& asked, Communicator& comm) {
+  std::vector<std::int64_t> counts;  // of seen items of each sample
+  const std::vector<std::int64_t>& offsets = asked.questions.seen_offsets;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) counts.push_back(offsets[b + 1] - offsets[b]);
   gather(counts, comm);
   gather(asked.questions.user, comm);
   gather(asked.questions.position, comm);
   gather(asked.questions.target, comm);
   gather(asked.questions.tied, comm);
-  gather(asked.questions.excluded, comm);
+  gather(asked.questions.has_row, comm);
+  gather(asked.questions.seen, comm);
   gather(asked.questions.place, comm);
   gather(asked.outputs, comm);
-  asked.questions.excluded_offsets.assign(1, 0);
+  asked.questions.seen_offsets.assign(1, 0);
   for (const std::int64_t count : counts)
-    asked.questions.excluded_offsets.push_back(asked.questions.excluded_offsets.back() + count);
+    asked.questions.seen_offsets.push_back(asked.questions.seen_offsets.back() + count);
 }
 
 }  // namespace
@@ -95,12 +116,13 @@ RetrievalTally::RetrievalTally(const CatalogueScores& catalogue, QuestionsOf que
           catalogue.rows.width,
           [blocks = std::make_shared<CatalogueBlocks>(catalogue, kKeptCatalogueBytes)](
               std::vector<float> vectors, RetrievalQuestions asked, Communicator& comm) {
-            const std::vector<std::int64_t> ranks = catalogue_ranks(
-                *blocks, {std::move(vectors), asked.excluded_offsets, std::move(asked.excluded)},
-                asked.target, comm);
             std::vector<TargetRank> found;
-            found.reserve(ranks.size());
-            for (const std::int64_t rank : ranks) found.push_back({.first = rank});
+            for (const CatalogueRank& rank : catalogue_ranks(
+                     *blocks, {std::move(vectors), std::move(asked.seen_offsets), std::move(asked.seen)},
+                     asked.target, comm))
+              found.push_back({.unseen = {.first = rank.unseen},
+                               .all = {.first = rank.all},
+                               .why = rank.all == kUnranked ? Unanswered::new_item : Unanswered::no});
             return found;
           },
           std::move(questions)) {}
@@ -125,34 +147,40 @@ void RetrievalTally::share(Communicator& /*comm*/) {
 
 std::string RetrievalTally::settle(const Stream& stream, Communicator& comm) {
   Asked asked;
-  asked.questions.excluded_offsets.assign(1, 0);
+  asked.questions.seen_offsets.assign(1, 0);
   for (const Part& part : std::exchange(parts_, {})) {
     stream.wait(part.ready);
     const Tensor outputs = part.outputs.to_host(stream);
     asked.outputs.insert(asked.outputs.end(), outputs.data<float>(), outputs.data<float>() + outputs.size());
-    append_rows(asked, part.questions);
+    append_samples(asked.questions, part.questions);
   }
-  if (comm.size() > 1) gather_rows(asked, comm);
+  if (comm.size() > 1) gather(asked, comm);
   if (std::string why = why_not_finite(asked, width_); !why.empty()) return why;
 
-  std::vector<TargetRank> ranks;
+  std::vector<TargetRank> ranks;  // of the questions with rows
   try {
-    ranks = rank_(std::move(asked.outputs), asked.questions, comm);
+    ranks = rank_(std::move(asked.outputs), with_rows(asked.questions), comm);
   } catch (const NotFiniteError& error) {  // the same on all ranks
     return error.what();
   }
-  std::vector<std::size_t> order(ranks.size());
+  const RetrievalQuestions& questions = asked.questions;
+  std::vector<TargetRank> all(questions.target.size(), {.why = Unanswered::no_history});
+  for (std::size_t b = 0, row = 0; b < all.size(); ++b)
+    if (questions.has_row[b] != 0) all[b] = ranks[row++];
+  std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const std::vector<std::int64_t>& place = asked.questions.place;
+  const std::vector<std::int64_t>& place = questions.place;
   if (!place.empty())
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
-  for (const std::size_t r : order) {
-    ranked_.user.push_back(asked.questions.user[r]);
-    ranked_.position.push_back(asked.questions.position[r]);
-    ranked_.target.push_back(asked.questions.target[r]);
-    ranked_.tied.push_back(asked.questions.tied[r]);
-    ranked_.rank.push_back(ranks[r]);
+  for (const std::size_t b : order) {
+    ranked_.user.push_back(questions.user[b]);
+    ranked_.position.push_back(questions.position[b]);
+    ranked_.target.push_back(questions.target[b]);
+    ranked_.tied.push_back(questions.tied[b]);
+    ranked_.rank.push_back(all[b]);
+    const auto seen = seen_of(questions, b);
+    ranked_.repeated.push_back(std::binary_search(seen.begin(), seen.end(), questions.target[b]) ? 1 : 0);
   }
   return "";
 }

@@ -6,36 +6,54 @@
 #include <string>
 #include <vector>
 
+#include "hstu/base/choice.h"
 #include "hstu/objective/catalogue_ranks.h"
 #include "hstu/objective/tally.h"
 
 namespace hstu {
 
-// What the rows of a model's outputs ask for: R rows, each the vector of a user at the time of an event.
+// What the samples of a batch ask for: B events, and for each with a history a row of the model's outputs.
 struct RetrievalQuestions {
-  std::vector<std::int64_t> user, position;  // (R) original user ids; the event whose item is asked for
-  std::vector<std::int64_t> target;          // (R) that item
-  std::vector<std::uint8_t> tied;            // (R) 1: the event has the time of the one before it
-  // Items that do not count, such as those of the history, in any order and perhaps more than once: those of
-  // row r are [offsets[r], offsets[r + 1]). Empty: none. The target counts always.
-  std::vector<std::int64_t> excluded_offsets, excluded;
-  std::vector<std::int64_t>
-      place;  // (R) of its sample in the global batch (Batch::places); of one rank empty
+  std::vector<std::int64_t> user, position;  // (B) original user ids; the event whose item is asked for
+  std::vector<std::int64_t> target;          // (B) that item
+  std::vector<std::uint8_t> tied;            // (B) 1: the event has the time of the one before it
+  std::vector<std::uint8_t> has_row;         // (B) 0: the history is empty, and no row is of the sample
+  // Items that the user has had, in any order and perhaps more than once: those of sample b are
+  // [offsets[b], offsets[b + 1]).
+  std::vector<std::int64_t> seen_offsets, seen;
+  std::vector<std::int64_t> place;  // (B) in the global batch (Batch::places); of one rank empty
 };
 
 // Where a target is in a list. Models that cannot tell some items apart put `group` of them at the places
 // first .. first + group - 1, all orders of which are alike.
-struct TargetRank {
-  std::int64_t first = 1;  // from 1
+struct ListPlace {
+  std::int64_t first = kUnranked;  // from 1
   std::int64_t group = 1;
   // Of models that find groups: the place of the target's group among the groups, from 1; 0: there is none.
   std::int64_t group_rank = 0;
+};
+
+// Why a model has no rank of a target.
+enum class Unanswered : std::uint8_t {
+  no,          // it has one, or a search has not found it
+  no_history,  // of the events before it the model reads none
+  new_item,    // the model's catalogue does not have it
+};
+
+inline constexpr Choice<Unanswered> kUnanswered[] = {
+    {"no", Unanswered::no}, {"no_history", Unanswered::no_history}, {"new_item", Unanswered::new_item}};
+
+struct TargetRank {
+  ListPlace unseen = {};  // among the items that the user has not had; the target is one in any case
+  ListPlace all = {};     // among all items
+  Unanswered why = Unanswered::no;
 };
 
 struct RankedTargets {
   std::vector<std::int64_t> user, position, target;  // (n)
   std::vector<TargetRank> rank;                      // (n)
   std::vector<std::uint8_t> tied;                    // (n)
+  std::vector<std::uint8_t> repeated;                // (n) 1: the user has had the target
 };
 
 // Of a retrieval tally.
@@ -44,13 +62,13 @@ const RankedTargets& ranked_targets(const Tally& tally);
 class RetrievalTally final : public Tally {
  public:
   using QuestionsOf = std::function<RetrievalQuestions(const Batch&)>;
-  // The ranks of the targets of all ranks' rows, of which `outputs` (R, width) are the model's outputs. The
-  // excluded items of a row ascend, each once. All ranks call it together with the same arguments and get the
-  // same results. Throws NotFiniteError.
+  // The ranks of the targets of all ranks' rows, of which `outputs` (R, width) are the model's outputs: all
+  // questions have a row, and their seen items ascend, each once. All ranks call it together with the same
+  // arguments and get the same results. Throws NotFiniteError.
   using RankOf = std::function<std::vector<TargetRank>(std::vector<float> outputs,
                                                        RetrievalQuestions questions, Communicator& comm)>;
 
-  // `questions` are those of the rows of the outputs (R, width) of a batch.
+  // `questions` are those of the samples of a batch.
   RetrievalTally(std::int64_t width, RankOf rank, QuestionsOf questions);
   // Outputs are vectors, which are compared with the items of the catalogue: its rows stay the same.
   RetrievalTally(const CatalogueScores& catalogue, QuestionsOf questions);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "hstu/base/text.h"
 #include "hstu/baseline/next_item.h"
 #include "hstu/metrics/rank_metrics.h"
 
@@ -30,6 +31,25 @@ CatalogueBaselines catalogue_baselines(const Experiment& experiment, const Holdo
   }
   found.counts.assign(baselines.counts().begin(), baselines.counts().end());
   return found;
+}
+
+std::vector<std::string> notes_on_ranks(const EvaluationResult& result) {
+  std::vector<std::string> notes;
+  const std::string all = with_separators(result.model.count("n"));
+  const std::map<std::string_view, std::string_view> words{
+      {"no_history", "have no earlier event that the model reads, and count as not found"},
+      {"new_item", "ask for an item that the model does not have, and count as not found"},
+      {"new_label", "have a label that is no class of the model, and count as of none"}};
+  for (const auto& [why, count] : result.unanswered)
+    notes.push_back(fmt::format("{} of {} samples {}", with_separators(count), all, words.at(why)));
+  const auto repeated = result.parts.find("repeated");
+  if (repeated == result.parts.end()) return notes;
+  const auto hit_rate = [&](const char* part) { return result.parts.at(part).find("hr@10").value_or(0); };
+  notes.push_back(fmt::format(
+      "{} of {} targets are items that the user has had: HR@10 is {:.4f} in lists of all items "
+      "(with_seen) and {:.4f} in lists without these (without_seen, predict --exclude-seen)",
+      with_separators(repeated->second.count("n")), all, hit_rate("with_seen"), hit_rate("without_seen")));
+  return notes;
 }
 
 std::string better_baselines(const EvaluationResult& result, MetricSpecs specs) {

@@ -25,6 +25,10 @@ struct CatalogueBaselines {
 CatalogueBaselines catalogue_baselines(const Experiment& experiment, const Holdout& holdout,
                                        std::span<const std::int64_t> positions);
 
+// What a reader of a catalogue's ranks must know, for people: targets that the model could not answer, and
+// those that the user has had. Empty: nothing.
+std::vector<std::string> notes_on_ranks(const EvaluationResult& result);
+
 // "the model's NDCG@10 of 0.0100 is worse than that of markov (0.1261), ...", for people: which baselines
 // have a better value of the first metric of `specs` than the model; "the baseline" where those by name have
 // no value of it. "": none has.

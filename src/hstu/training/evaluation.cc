@@ -245,6 +245,8 @@ std::optional<EvaluationResult> Evaluator::run(const std::atomic<bool>* stop, Co
 
 void Evaluator::write_predictions(const Path& folder) const {
   StagedFolder staged(folder);
+  require(tally_->examples() == examples_.size(), "{} of {} examples have predictions", tally_->examples(),
+          examples_.size());
   std::vector<std::int64_t> user, time;
   for (const std::int64_t position : examples_.position) {
     user.push_back(

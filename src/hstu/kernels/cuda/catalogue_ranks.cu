@@ -82,6 +82,7 @@ __global__ void uncount_excluded(CountBetter p, const TargetPlace* places) {
     counted += comes_before(at, s, places[q], p.scores[q]) ? 1 : 0;
   }
   add_to(p.better + q, -counted);
+  add_to(p.excluded_better + q, counted);
 }
 
 __global__ void least_not_finite(NotFinite p) {

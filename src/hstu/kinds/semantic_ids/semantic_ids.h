@@ -44,6 +44,8 @@ class SemanticIds final : public Model {
   Variable logits(Tape& tape, const Variable& vectors, std::int64_t level) const;
   Variable logits(Tape& tape, const Variable& vectors) const;
 
+  // The prefixes that searches keep from now on: at most as many as there are tuples.
+  void set_beam(std::int64_t beam) { config_.beam = beam; }
   // (R, beam * (L + 1)) f32 on the host: of each sample with a history up to `beam` tuples, the most probable
   // first, each as its codes and its log-probability; -1 everywhere where there are fewer tuples. Of softmax
   // blocks CodeSearch; of HSTU's layers the prefixes are chosen on the host.

@@ -13,7 +13,7 @@
 
 namespace hstu {
 
-SemanticIdsObjective::SemanticIdsObjective(const SemanticIds& model, const SemanticIdsConfig& config,
+SemanticIdsObjective::SemanticIdsObjective(SemanticIds& model, const SemanticIdsConfig& config,
                                            std::shared_ptr<const ItemCodes> codes,
                                            std::shared_ptr<const CodeTrie> trie)
     : model_(model), config_(config), codes_(std::move(codes)), trie_(std::move(trie)) {}
@@ -58,10 +58,10 @@ std::unique_ptr<Tally> SemanticIdsObjective::evaluation_tally(const EvaluationSo
         for (std::size_t r = 0; r < asked.target.size(); ++r) {
           const auto output = std::span(outputs).subspan(r * static_cast<std::size_t>(width),
                                                          static_cast<std::size_t>(width));
-          const auto begin = asked.excluded_offsets[r], end = asked.excluded_offsets[r + 1];
+          const auto begin = asked.seen_offsets[r], end = asked.seen_offsets[r + 1];
           ranks.push_back(
               rank_of(asked.target[r], output,
-                      std::span(asked.excluded)
+                      std::span(asked.seen)
                           .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))));
         }
         return ranks;
@@ -85,24 +85,37 @@ void SemanticIdsObjective::each_tuple(std::span<const float> output, const Visit
 }
 
 TargetRank SemanticIdsObjective::rank_of(std::int64_t target, std::span<const float> output,
-                                         std::span<const std::int64_t> excluded) const {
-  const auto counts = [&](std::int64_t item) {
-    return item == target || !std::binary_search(excluded.begin(), excluded.end(), item);
-  };
-  TargetRank rank{.first = kNotFound, .group = 1, .group_rank = kNotFound};
+                                         std::span<const std::int64_t> seen) const {
+  constexpr ListPlace kNotFound{.group_rank = kUnranked};
+  TargetRank rank{.unseen = kNotFound, .all = kNotFound};
   const std::optional<std::int64_t> known = codes_->find(target);
-  if (!known) return rank;
+  if (!known) {
+    rank.why = Unanswered::new_item;
+    return rank;
+  }
   const std::int64_t sought = trie_->find(codes_->tuple(*known));
-  std::int64_t before = 0, groups = 0;
+  ListPlace unseen{.first = 1, .group_rank = 1}, all = unseen;
   each_tuple(output, [&](std::int64_t tuple, float) {
     const auto items = trie_->items(tuple);
-    const auto count = std::count_if(items.begin(), items.end(), counts);
-    if (count > 0) ++groups;
-    if (tuple == sought) rank = {.first = before + 1, .group = count, .group_rank = groups};
-    before += count;
-    return tuple != sought;
+    all.group = std::ssize(items);
+    unseen.group = std::ranges::count_if(
+        items, [&](std::int64_t item) { return item == target || !std::ranges::binary_search(seen, item); });
+    if (tuple == sought) {
+      rank = {.unseen = unseen, .all = all};
+      return false;
+    }
+    for (ListPlace* const place : {&unseen, &all}) {
+      place->first += place->group;
+      place->group_rank += place->group > 0 ? 1 : 0;
+    }
+    return true;
   });
   return rank;
+}
+
+void SemanticIdsObjective::set_beam(std::int64_t beam) {
+  config_.beam = std::min(beam, trie_->tuples());
+  model_.set_beam(config_.beam);
 }
 
 std::vector<kernels::ScoredItem> SemanticIdsObjective::list(std::span<const float> output) const {
@@ -121,11 +134,11 @@ std::unique_ptr<RunningMetrics> SemanticIdsObjective::running_metrics(std::int64
 
 void SemanticIdsObjective::measure(const Tally& evaluation, const ListQuestion& question,
                                    EvaluationResult& result) const {
-  measure_retrieval(ranked_targets(evaluation), question, result);
+  measure_retrieval(ranked_targets(evaluation), config_.exclude_seen, question, result);
 }
 
 void SemanticIdsObjective::write_predictions(const Tally& evaluation, const Path& folder) const {
-  write_ranks(ranked_targets(evaluation), folder);
+  write_ranks(ranked_targets(evaluation), config_.exclude_seen, folder);
 }
 
 }  // namespace hstu

@@ -11,13 +11,10 @@
 
 namespace hstu {
 
-// A rank behind all items: the search has not found the target.
-inline constexpr std::int64_t kNotFound = std::int64_t{1} << 60;
-
 class SemanticIdsObjective final : public ListObjective {
  public:
   // `model` computes the logits; it outlives this.
-  SemanticIdsObjective(const SemanticIds& model, const SemanticIdsConfig& config,
+  SemanticIdsObjective(SemanticIds& model, const SemanticIdsConfig& config,
                        std::shared_ptr<const ItemCodes> codes, std::shared_ptr<const CodeTrie> trie);
 
   bool ranks_items() const override { return true; }
@@ -32,6 +29,8 @@ class SemanticIdsObjective final : public ListObjective {
   void write_predictions(const Tally& evaluation, const Path& folder) const override;
 
   const std::vector<std::int64_t>& items() const override { return codes_->items; }
+  void set_beam(std::int64_t beam) override;
+  std::int64_t beam() const override { return config_.beam; }
   // The items of the tuples that were found, with their log-probabilities; those of one tuple by their ids.
   std::vector<kernels::ScoredItem> list(std::span<const float> output) const override;
 
@@ -39,10 +38,11 @@ class SemanticIdsObjective final : public ListObjective {
   // Calls visit(tuple, log-probability) for the tuples of an output, in their order.
   template <typename Visit>
   void each_tuple(std::span<const float> output, const Visit& visit) const;
+  // `seen` ascend.
   TargetRank rank_of(std::int64_t target, std::span<const float> output,
-                     std::span<const std::int64_t> excluded) const;
+                     std::span<const std::int64_t> seen) const;
 
-  const SemanticIds& model_;
+  SemanticIds& model_;
   SemanticIdsConfig config_;
   std::shared_ptr<const ItemCodes> codes_;
   std::shared_ptr<const CodeTrie> trie_;
