@@ -5,6 +5,7 @@
 
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/dataset/names.h"
 
 namespace hstu {
@@ -36,6 +37,7 @@ void EventValues::match_texts() {
     return found == options_.labels.end() ? std::int64_t{-1} : found - options_.labels.begin();
   };
   const Names names(dataset_.folder(), dataset_.manifest(), of);
+  std::vector<std::string_view> new_texts;
   classes_.assign(static_cast<std::size_t>(names.size()) + 1, -1);
   classes_[0] = class_of("null");
   for (std::int64_t row = 0; row < names.size(); ++row) {
@@ -44,13 +46,22 @@ void EventValues::match_texts() {
           "{}: expected codes from 1 to {}, found {}: prepare the dataset again",
           (dataset_.folder() / name_ids_file(of)).string(), names.size(), code);
     classes_[static_cast<std::size_t>(code)] = class_of(names.name(row));
-    if (classes_[static_cast<std::size_t>(code)] < 0)
+    if (classes_[static_cast<std::size_t>(code)] >= 0) continue;
+    new_texts.push_back(names.name(row));
+    if (options_.new_labels == NewLabels::refused)
       fail_usage(
           "model.labels: the column \"{}\" (model.label_column) contains \"{}\", which is none of {}: name "
           "each "
           "of its texts, in any order, and \"null\" if events have none",
           options_.label_column, names.name(row), fmt::join(options_.labels, ", "));
   }
+  if (options_.new_labels == NewLabels::left_out && !new_texts.empty())
+    print_note(
+        "WARNING: the column \"{}\" (model.label_column) has texts that are no class of the model: {}: "
+        "events "
+        "with them are not learnt, and in evaluations they have none of the classes: begin a run whose "
+        "model.labels name them\n",
+        options_.label_column, fmt::join(new_texts, ", "));
 }
 
 std::optional<std::size_t> EventValues::action_column() const {
@@ -65,10 +76,14 @@ std::int64_t EventValues::action(std::int64_t position) const {
 }
 
 std::int64_t EventValues::label(std::int64_t position) const {
+  const bool refuses = options_.new_labels == NewLabels::refused;
   if (label_ != nullptr) {
     const std::int64_t value = (*label_)[position];
     const bool text = value >= 0 && value < std::ssize(classes_);
     const std::int64_t label = text ? classes_[static_cast<std::size_t>(value)] : value;
+    if (!refuses && options_.one_of && (text || label >= options_.label_end))
+      return label < options_.label_end ? label : -1;
+    if (!refuses && !options_.one_of && label >= 0) return label & (options_.label_end - 1);
     check(!text || label >= 0,
           "column {}: event {} has no text, and model.labels has no class \"null\": name it, or leave such "
           "events "
@@ -88,6 +103,7 @@ std::int64_t EventValues::label(std::int64_t position) const {
     if (options_.one_of) return static_cast<std::int64_t>(k);
     label |= std::int64_t{1} << k;
   }
+  if (!refuses && options_.one_of) return -1;
   check(!options_.one_of, "event {} has none of the actions that model.labels names as classes", position);
   return label;
 }

@@ -16,15 +16,17 @@ namespace hstu {
 class EventValues {
  public:
   // UsageError for names that the dataset does not have, and if the label column contains texts that `labels`
-  // does not name.
+  // does not name and new labels are refused; if they are left out, says which texts these are.
   EventValues(const Dataset& dataset, const EventOptions& options);
 
   std::int64_t action(std::int64_t position) const;
   // Error naming the position if the label is outside [0, label_end), or if the event has none of the actions
-  // of which it should have one.
+  // of which it should have one. Where new labels are not refused: -1 for a class, and only the known bits.
   std::int64_t label(std::int64_t position) const;
+  // Whether the event is an example.
   bool rankable(std::int64_t position) const {
-    return (dataset_.action()[static_cast<std::size_t>(position)] & kRankableBit) != 0;
+    return (dataset_.action()[static_cast<std::size_t>(position)] & kRankableBit) != 0 &&
+           (options_.new_labels != NewLabels::left_out || label(position) >= 0);
   }
 
   // The place, among the context columns, of action ids that are not made of the action's bits.

@@ -156,7 +156,9 @@ void Loader::make(const Claim& claimed, Scratch& scratch, Slot& slot) const noex
     }
     if (options_.finish) options_.finish(slot.loaded.batch);
     slot.loaded.global_samples = static_cast<std::int64_t>(claimed.job->positions.size());
-    slot.loaded.batch.supervised = builder_.examples(claimed.job->positions, scratch.builder);
+    // A batch without examples has the loss 0.
+    slot.loaded.batch.supervised =
+        std::max<std::int64_t>(1, builder_.examples(claimed.job->positions, scratch.builder));
     slot.loaded.last_part = claimed.last_part;
     slot.loaded.cursor = claimed.job->cursor;
     slot.loaded.next = claimed.job->next;

@@ -29,6 +29,13 @@ struct ContextualFeature {
   bool hashed = true;
 };
 
+// What an event is whose label is none of EventOptions::labels.
+enum class NewLabels {
+  refused,   // an error
+  of_none,   // an example that has none of the labels: in evaluations of a trained model, and in requests
+  left_out,  // no example: where a trained model learns from data that came later
+};
+
 // What a model that predicts at several events of a sample reads of each event beside its item. The events of
 // a sample are its history, then the candidate.
 struct EventOptions {
@@ -38,8 +45,9 @@ struct EventOptions {
   std::vector<std::string> labels;  // actions: bit k of a label says that the event has action k
   bool one_of = false;              // the label is the index of the first of `labels` that the event has
   std::int64_t label_end = 0;       // labels are in [0, label_end)
-  std::int64_t candidates = 1;      // the last n events of a sample are scored; 0: all of them
-  std::int64_t tokens = 1;          // that the model makes of an event
+  NewLabels new_labels = NewLabels::refused;
+  std::int64_t candidates = 1;  // the last n events of a sample are scored; 0: all of them
+  std::int64_t tokens = 1;      // that the model makes of an event
 };
 
 // Which items are drawn as negatives: items of positives of the training part, `all` apart.

@@ -183,7 +183,7 @@ std::int64_t SampleBuilder::examples(std::span<const std::int64_t> positions, Sa
     const auto scored = events_.candidates(static_cast<std::int64_t>(history.size()) + 1) - 1;
     for (const std::int64_t position : history.last(static_cast<std::size_t>(scored)))
       count += events_.rankable(position) ? 1 : 0;
-    ++count;  // the anchor itself
+    count += events_.rankable(anchor) ? 1 : 0;
   }
   return count;
 }

@@ -23,9 +23,14 @@ std::shared_ptr<const TrainingItems> items_of(const Dataset& dataset, const Task
   return draws ? std::make_shared<const TrainingItems>(dataset, holdout, by_day) : nullptr;
 }
 
+// The items that the table of items may have.
 std::vector<std::int64_t> catalogue_of(const Dataset& dataset, const Task& task) {
   if (!task.objective->ranks_items()) return {};
-  return all_items(dataset);
+  std::vector<std::int64_t> items = all_items(dataset);
+  if (!task.objective->catalogues().empty())
+    std::erase_if(items,
+                  [rows = task.model->features().front().rows](std::int64_t id) { return id >= rows; });
+  return items;
 }
 
 // Every item of the dataset, if evaluations rank among them.
@@ -49,21 +54,26 @@ std::vector<std::size_t> stages_of(const Dataset& dataset, const std::vector<std
   return stages;
 }
 
-Task weighted_task(const RunOptions& options, const Dataset& dataset) {
+Task task_of(const RunOptions& options, const Dataset& dataset, bool is_trained) {
   if (options.model.options().data_needs().user_contexts)
     check_user_contexts(dataset, options.features.context);
   Task task = make_task(options, facts_of(dataset));
   task.data.weighted = options.training.weighted && dataset.has_weights();
+  if (is_trained) {
+    task.data.events.new_labels = NewLabels::left_out;
+    task.evaluation.events.new_labels = NewLabels::of_none;
+  }
   return task;
 }
 
 }  // namespace
 
-TaskData::TaskData(const RunOptions& options) : TaskData(options, Dataset(options.data.path), {}) {}
+TaskData::TaskData(const RunOptions& options) : TaskData(options, Dataset(options.data.path), {}, false) {}
 
-TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<std::string>& earlier)
+TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<std::string>& earlier,
+                   bool is_trained)
     : dataset(std::move(opened)),
-      task(weighted_task(options, dataset)),
+      task(task_of(options, dataset, is_trained)),
       anchors(find_anchors(dataset, options.data.options, options.evaluation.holdout,
                            stages_of(dataset, earlier))),
       items(items_of(dataset, task, anchors.holdout)),

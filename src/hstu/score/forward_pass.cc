@@ -23,6 +23,12 @@ void pad_items(Samples& samples) {
   for (auto& values : samples.attributes) values.resize(count, values.back());
 }
 
+// Nothing reads the labels of a request's events.
+Task without_labels(Task task) {
+  task.evaluation.events.new_labels = NewLabels::of_none;
+  return task;
+}
+
 }  // namespace
 
 void load_model(const Checkpoint& checkpoint, Learner& learner) {
@@ -33,7 +39,7 @@ void load_model(const Checkpoint& checkpoint, Learner& learner) {
 
 ForwardPass::ForwardPass(const RunOptions& options, const Checkpoint& checkpoint, const Dataset& dataset,
                          Task task, bool row_stable)
-    : task_(std::move(task)),
+    : task_(without_labels(std::move(task))),
       samples_(dataset, task_.evaluation),
       learner_(options, std::move(task_.model), std::move(task_.objective),
                open_device(choose_device(options).device)),

@@ -7,6 +7,7 @@
 #include "hstu/base/contains.h"
 #include "hstu/kinds/ranking_gr/ranking_gr_layout.h"
 #include "hstu/loss/cross_entropy.h"
+#include "hstu/objective/ranking_tally.h"
 
 namespace hstu {
 namespace {
@@ -40,7 +41,7 @@ Examples RankingGrObjective::examples(const Batch& batch) const {
   const std::size_t outputs = config_.labels.size();
   rows.label.reserve(label.size() * (outputs + 1));
   for (const std::int64_t y : label) {
-    if (is_multi_class()) rows.label.push_back(positive_[static_cast<std::size_t>(y)]);
+    if (is_multi_class()) rows.label.push_back(y < 0 ? 0 : positive_[static_cast<std::size_t>(y)]);
     for (std::size_t k = 0; k < outputs; ++k) {
       const bool is_set = is_multi_class() ? y == static_cast<std::int64_t>(k) : ((y >> k) & 1) != 0;
       rows.label.push_back(is_set ? 1 : 0);
@@ -59,6 +60,17 @@ double RankingGrObjective::probability(std::span<const float> logits, std::size_
     if (task == 0 ? positive_[c] != 0 : c + 1 == task) wanted += e;
   }
   return wanted / sum;
+}
+
+void RankingGrObjective::measure(const Tally& evaluation, const ListQuestion& question,
+                                 EvaluationResult& result) const {
+  RankingObjective::measure(evaluation, question, result);
+  if (!is_multi_class()) return;
+  const std::vector<RankingSamples>& samples = as_ranking(evaluation).samples();
+  for (std::size_t i = 0; i < samples.front().labels().size(); ++i)
+    if (std::all_of(samples.begin() + 1, samples.end(),
+                    [i](const RankingSamples& of_class) { return of_class.labels()[i] == 0; }))
+      ++result.unanswered["new_label"];
 }
 
 Variable RankingGrObjective::loss(const Pass& pass, const Variable& logits) const {

@@ -21,6 +21,9 @@ class RankingGrObjective final : public RankingObjective {
   std::vector<std::string> tasks() const override;
   Examples examples(const Batch& batch) const override;
   double probability(std::span<const float> logits, std::size_t task) const override;
+  // result.unanswered has the examples of no class.
+  void measure(const Tally& evaluation, const ListQuestion& question,
+               EvaluationResult& result) const override;
 
  private:
   bool is_multi_class() const { return config_.head == RankingHead::multi_class; }
