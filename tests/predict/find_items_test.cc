@@ -219,6 +219,20 @@ TEST_F(FindItems, SeenItemsAreLeftOutAndUsersWithoutEventsHaveNoRows) {
   EXPECT_EQ(last_.excluded, 0);
 }
 
+// A dataset with further items, of which the model has no rows.
+TEST_F(FindItems, ItemsThatTheModelDoesNotHaveAreCountedAndNotFound) {
+  const std::int64_t unknown = walk_item(kWalkItems + 5);
+  write_file(folder_ / "events.csv", fmt::format("user,item,time,action\n100,{},1600000000,event\n"
+                                                 "100,{},1600000001,event\n",
+                                                 walk_item(3), unknown));
+  PredictOptions options = users("user\n100\n", "top.csv", kWalkItems + 9);
+  options.events = folder_ / "events.csv";
+  const Columns found = scored(options);
+  EXPECT_FALSE(found.at("item").empty());
+  for (const std::string& item : found.at("item")) EXPECT_NE(item, std::to_string(unknown));
+  EXPECT_EQ(last_.bad_ids, (std::map<std::string, std::int64_t>{{"item", 1}}));
+}
+
 TEST_F(FindItems, TheListDoesNotDependOnTheBatch) {
   PredictOptions one = users(all_users(), "one.csv", 7);
   one.batch_size = 1;

@@ -66,6 +66,7 @@ OpenedModel open_model(Checkpoint checkpoint, RunOptions options, const Path& da
                     : open_data_of(complete, checkpoint));
   opened.state = opened.other_data ? load_run_for_other_data(checkpoint, *opened.experiment)
                                    : load_run(checkpoint, *opened.experiment);
+  if (opened.other_data) opened.experiment->take_known_items();
   opened.checkpoint = std::move(checkpoint);
   return opened;
 }
@@ -198,6 +199,7 @@ void add_eval_command(CLI::App& app) {
     json.update(to_json(result, options.model.metrics()));
     if (!words->predictions.empty()) evaluator.write_predictions(words->predictions);
     fmt::print("{}\n", json.dump(2));
+    for (const std::string& note : notes_on_ranks(result)) print_note("{}\n", note);
     if (const std::string better = better_baselines(result, options.model.metrics()); !better.empty())
       print_note("{}\n", better);
   });

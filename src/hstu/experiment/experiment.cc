@@ -29,6 +29,12 @@ Experiment::Experiment(const RunOptions& options, std::unique_ptr<TaskData> data
   }
 }
 
+void Experiment::take_known_items() {
+  if (learner_->catalogues.empty()) return;
+  data_->catalogue = learner_->known_items(std::move(data_->catalogue), false);
+  learner_->open_catalogues(data_->catalogue, dataset());
+}
+
 BatchSchedule training_schedule(const RunOptions& options, const Anchors& anchors, BatchCursor start) {
   ScheduleOptions schedule;
   schedule.batch_size = options.training.samples_of_step();

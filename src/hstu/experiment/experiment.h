@@ -35,8 +35,9 @@ class Experiment {
   const SampleBuilder& samples() const { return data_->samples; }                        // of training
   const SampleBuilder& evaluation_samples() const { return data_->evaluation_samples; }  // one example each
   const TrainingItems& training_items() const { return *data_->items; }  // where negatives are drawn
-  // Ids of all items, ascending, if the objective reads their rows; else none.
-  const std::vector<std::int64_t>& catalogue() const { return data_->catalogue; }
+  const std::vector<std::int64_t>& catalogue() const { return data_->catalogue; }  // TaskData::catalogue
+  // After a model was read that was trained on other data: the catalogue has the items that it knows.
+  void take_known_items();
   bool has_baseline() const { return data_->task.has_baseline; }
   const DeviceChoice& device() const { return device_; }
   Learner& learner() { return *learner_; }

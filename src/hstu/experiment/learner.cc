@@ -96,6 +96,11 @@ Context with_groups(Context context, const Groups& groups) {
   return context;
 }
 
+// Ids outside of a table are read as a null row, which is no row of it.
+void erase_outside(const EmbeddingTable& table, std::vector<std::int64_t>& ids) {
+  std::erase_if(ids, [&](std::int64_t id) { return id < 0 || id >= table.config().rows; });
+}
+
 Shard shard_among(const Communicator& ranks) {
   return {ranks.rank(), ranks.size()};
 }
@@ -141,7 +146,8 @@ Learner::Learner(const RunOptions& run, std::unique_ptr<Model> trained, std::uni
 
 void Learner::open_catalogues(const std::vector<std::int64_t>& ids, const Dataset& dataset) {
   catalogues.clear();
-  const auto open = [&](std::size_t feature, const std::vector<std::int64_t>& of) {
+  const auto open = [&](std::size_t feature, std::vector<std::int64_t> of) {
+    erase_outside(tables[feature], of);
     catalogues.push_back(std::make_unique<Catalogue>(tables, feature, of, RowAccess::read));
   };
   for (const CatalogueUse& use : objective->catalogues()) {
@@ -150,6 +156,16 @@ void Learner::open_catalogues(const std::vector<std::int64_t>& ids, const Datase
     else
       open(use.feature, CatalogueAttribute(AttributeOfItems(dataset, use.attribute).of(ids)).distinct);
   }
+}
+
+std::vector<std::int64_t> Learner::known_items(std::vector<std::int64_t> ids, bool learnt) const {
+  const EmbeddingTable& items = tables[0];
+  if (!learnt && objective->catalogues().size() == 1) ids.clear();
+  erase_outside(items, ids);
+  for (const auto& place : items.places_by_id()) ids.push_back(place.id);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
 }
 
 bool Learner::updates_all(const Catalogue& catalogue) const {

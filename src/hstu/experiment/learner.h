@@ -32,6 +32,10 @@ struct Learner {
   // of items are those of `dataset`. Their rows come into being by the first update; until then they are read
   // as they begin. Throws what Catalogue throws.
   void open_catalogues(const std::vector<std::int64_t>& ids, const Dataset& dataset);
+  // Ascending ids of the items that the model knows: of the rows of the table of items and, of those of a
+  // dataset, `ids`, the ones that the table may have, if the model learnt from that dataset, or if attributes
+  // tell of items that it has not seen. An item without a row is read as rows begin.
+  std::vector<std::int64_t> known_items(std::vector<std::int64_t> ids, bool learnt) const;
   // Whether a step updates all rows of a catalogue, with a gradient or without one.
   bool updates_all(const Catalogue& catalogue) const;
   // As passes read them, which may not outlive the learner; with_gradients: those of the loss.

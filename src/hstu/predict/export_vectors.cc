@@ -54,8 +54,8 @@ std::int64_t write_users(Retriever& retriever, const Dataset& dataset, std::int6
   Progress progress("export", dataset.users(), "users");
   std::vector<Retriever::User> users;
   const auto write = [&] {
-    const Retriever::Vectors found = retriever.vectors(users);
-    rows.append(found.values);
+    const Retriever::Answers found = retriever.answers(users);
+    rows.append(found.vectors);
     for (const std::int64_t u : found.user) ids.append(users[static_cast<std::size_t>(u)].user);
     users.clear();
   };

@@ -1,6 +1,8 @@
 #include "hstu/predict/find_items.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -35,14 +37,6 @@ void check_options(const PredictOptions& options) {
     fail_usage("of --users and --events only one can be -, standard input: name files");
 }
 
-// A search finds as many tuples as it keeps prefixes.
-void choose_beam(KindOptions& model, const PredictOptions& options) {
-  constexpr std::int64_t kWidest = 1 << 16;
-  set_beam(model, options.beam);
-  if (options.beam == 0 && model.beam() != nullptr)
-    *model.beam() = std::max(*model.beam(), std::min(options.top, kWidest));
-}
-
 // The user's events before the request, and its time.
 Retriever::User user_at(const Dataset& histories, const UserRequest& request) {
   const std::int64_t time = request.time.value_or(std::numeric_limits<std::int64_t>::max());
@@ -74,6 +68,7 @@ class Search {
         retriever_(retriever),
         items_(with_names(retriever.items(), histories)),
         top_(options.top),
+        top_of_lists_(options.beam > 0 && !options.exclude_seen ? 0 : options.top),
         batch_size_(static_cast<std::size_t>(options.batch_size > 0 ? options.batch_size
                                                                     : evaluation_batch_size(run))),
         queries_at_once_(retriever.catalogue().context.device().is_host() ? kQueriesAtOnce
@@ -90,6 +85,8 @@ class Search {
       ++result_.without_history;
       return;
     }
+    if (seen_) user.seen = seen_of_batch_.emplace_back(seen_->seen(user.before));
+    user.top = top_of_lists_;
     batch_.push_back(user);
     waiting_.push_back(std::move(request));
     if (batch_.size() == batch_size_) encode();
@@ -105,31 +102,32 @@ class Search {
 
  private:
   void encode() {
-    const Retriever::Vectors found = retriever_.vectors(batch_);
-    queries_.vectors.insert(queries_.vectors.end(), found.values.begin(), found.values.end());
+    Retriever::Answers found = retriever_.answers(batch_);
+    queries_.vectors.insert(queries_.vectors.end(), found.vectors.begin(), found.vectors.end());
+    std::ranges::move(found.lists, std::back_inserter(lists_));
     for (const std::int64_t u : found.user) {
       const auto i = static_cast<std::size_t>(u);
-      if (seen_) {
-        const std::vector<std::int64_t>& seen = seen_->seen(batch_[i].before);
-        queries_.excluded.insert(queries_.excluded.end(), seen.begin(), seen.end());
-        result_.excluded += std::ssize(seen);
-      }
+      queries_.excluded.insert(queries_.excluded.end(), batch_[i].seen.begin(), batch_[i].seen.end());
+      result_.excluded += std::ssize(batch_[i].seen);
       queries_.excluded_offsets.push_back(std::ssize(queries_.excluded));
       asked_.push_back(std::move(waiting_[i]));
     }
     // Users whose events are none that the model reads.
     result_.without_history += std::ssize(batch_) - std::ssize(found.user);
     batch_.clear();
+    seen_of_batch_.clear();
     waiting_.clear();
     if (asked_.size() >= queries_at_once_) search();
   }
 
   void search() {
     if (asked_.empty()) return;
-    const auto lists = retriever_.top(queries_, top_);
+    const auto lists =
+        retriever_.compares_vectors() ? retriever_.top(queries_, top_) : std::exchange(lists_, {});
     for (std::size_t q = 0; q < lists.size(); ++q) {
       if (lists[q].empty()) ++result_.without_items;
-      for (std::size_t r = 0; r < lists[q].size(); ++r) write(asked_[q], lists[q][r], r);
+      const std::size_t count = std::min(lists[q].size(), static_cast<std::size_t>(top_));
+      for (std::size_t r = 0; r < count; ++r) write(asked_[q], lists[q][r], r);
     }
     asked_.clear();
     queries_ = {};
@@ -155,13 +153,15 @@ class Search {
   Retriever& retriever_;
   Items items_;  // of the catalogue
   std::optional<UnseenItems> seen_;
-  std::int64_t top_;
+  std::int64_t top_, top_of_lists_;  // 0: a width that was asked for finds what it finds
   std::size_t batch_size_, queries_at_once_;
   TableOutput output_;
-  std::vector<Retriever::User> batch_;  // to be encoded
-  std::vector<UserRequest> waiting_;    // of each of them
-  std::vector<UserRequest> asked_;      // of each query
+  std::vector<Retriever::User> batch_;                   // to be encoded
+  std::deque<std::vector<std::int64_t>> seen_of_batch_;  // to which they refer
+  std::vector<UserRequest> waiting_;                     // of each of them
+  std::vector<UserRequest> asked_;                       // of each query
   CatalogueQueryList queries_;
+  std::vector<Retriever::List> lists_;  // of queries that the model has answered itself
   PredictResult result_;
 };
 
@@ -172,7 +172,7 @@ PredictResult find_items(const PredictOptions& options) {
   TablePlace place(options.output);
   ModelFolder model = open_model_folder(options.model, options.checkpoint);
   if (!options.device.empty()) model.options.device = options.device;
-  choose_beam(model.options.model.options(), options);
+  set_beam(model.options.model.options(), options.beam);
   const Histories histories(model, options.data, options.events, options.columns, scratch_of(options));
   const Dataset& dataset = histories.dataset();
   Retriever retriever(model.options, model.checkpoint, dataset, dataset,
@@ -200,6 +200,7 @@ PredictResult find_items(const PredictOptions& options) {
     print_note("{} of {} users have had all items, and have no rows in the output\n",
                with_separators(result.without_items), with_separators(result.requests));
   tell_unknown_inputs(result);
+  add_bad_ids(retriever.bad_ids(), !retriever.compares_vectors(), result);
   return result;
 }
 

@@ -102,8 +102,6 @@ class Prediction {
     batches_.flush();
     write_complete();
     output_.commit();
-    for (const BadIds::Feature& feature : scorer_.bad_ids().features())
-      if (feature.count > 0) result_.bad_ids[feature.name] = feature.count;
     return result_;
   }
 
@@ -195,7 +193,7 @@ Items catalogue_of(const PredictOptions& options, const Scorer& scorer, const Da
 }
 
 // What a reader of the scores must know.
-void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
+void tell_unknown(const PredictResult& result) {
   if (result.without_items > 0) {
     print_note("{} of {} requests have no rows in the output: their users have had all of their items\n",
                with_separators(result.without_items), with_separators(result.requests));
@@ -208,11 +206,6 @@ void tell_unknown(const PredictResult& result, const BadIds& bad_ids) {
   if (result.untrained_items > 0) {
     print_note("{} of {} scores are of items that training has not seen: their rows have initial values\n",
                with_separators(result.untrained_items), with_separators(result.scores));
-  }
-  for (const BadIds::Feature& feature : bad_ids.features()) {
-    if (feature.count == 0) continue;
-    print_note("{} ids of {} are outside of [0, {}), the first is {}: read as rows of zeros\n",
-               with_separators(feature.count), feature.name, with_separators(feature.rows), feature.first_id);
   }
 }
 
@@ -279,7 +272,8 @@ PredictResult predict(const PredictOptions& options) {
   result.unknown_texts = requests.unknown_texts() + histories.unknown_texts();
   result.untrained_events = histories.untrained_events(scorer);
   tell_unknown_inputs(result);
-  tell_unknown(result, scorer.bad_ids());
+  tell_unknown(result);
+  add_bad_ids(scorer.bad_ids(), false, result);
   return result;
 }
 
@@ -291,6 +285,20 @@ void tell_unknown_inputs(const PredictResult& result) {
     print_note(
         "{} events of the table have items that training has not seen: their rows have initial values\n",
         with_separators(result.untrained_events));
+}
+
+void add_bad_ids(const BadIds& bad_ids, bool of_codes, PredictResult& result) {
+  for (const BadIds::Feature& feature : bad_ids.features()) {
+    if (feature.count == 0) continue;
+    result.bad_ids[feature.name] = feature.count;
+    const std::string count = with_separators(feature.count);
+    if (of_codes)
+      print_note("{} events of histories are of items without codes, the first is {}: read as zeros\n", count,
+                 feature.first_id);
+    else
+      print_note("{} ids of {} are outside of [0, {}), the first is {}: read as rows of zeros\n", count,
+                 feature.name, with_separators(feature.rows), feature.first_id);
+  }
 }
 
 Json to_json(const PredictResult& result) {

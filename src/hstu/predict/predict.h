@@ -60,6 +60,9 @@ Json to_json(const PredictResult& result);
 // Prints a note where texts or items of the tables are unknown.
 void tell_unknown_inputs(const PredictResult& result);
 
+// Adds the counts to the result, and says what became of such ids. `of_codes`: they are items without codes.
+void add_bad_ids(const BadIds& bad_ids, bool of_codes, PredictResult& result);
+
 // The folder in which options.events becomes a dataset.
 Path scratch_of(const PredictOptions& options);
 

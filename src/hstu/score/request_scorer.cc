@@ -76,6 +76,13 @@ bool is_not_of_events(const std::string& path) {
          !name.starts_with("context_");  // context_file()
 }
 
+void add_items(std::span<const kernels::ScoredItem> list, ScoreAnswer& answer) {
+  for (const kernels::ScoredItem& item : list) {
+    answer.items.push_back(item.id);
+    answer.scores.push_back(item.score);
+  }
+}
+
 }  // namespace
 
 RequestScorer::RequestScorer(const RequestScorerOptions& options) {
@@ -313,15 +320,26 @@ void RequestScorer::retrieve(std::vector<Open>& open) {
   for (std::size_t begin = 0; begin < open.size(); begin += static_cast<std::size_t>(batch_size_)) {
     const std::size_t end = std::min(open.size(), begin + static_cast<std::size_t>(batch_size_));
     std::vector<Retriever::User> users;
-    for (std::size_t i = begin; i < end; ++i)
-      users.push_back({.user = open[i].request->user,
+    for (std::size_t i = begin; i < end; ++i) {
+      const ScoreRequest& request = *open[i].request;
+      constexpr std::int64_t kMostFound = 1024;  // of lists, whose search takes as much memory as its width
+      if (request.exclude_seen) open[i].left = seen_items(*open[i].events, request.seen_actions);
+      users.push_back({.user = request.user,
                        .time = open[i].time,
                        .before = open[i].before(),
-                       .events = open[i].events});
-    const Retriever::Vectors found = retriever_->vectors(users);
+                       .events = open[i].events,
+                       .seen = open[i].left,
+                       .top = std::min(request.top, kMostFound)});
+    }
+    const Retriever::Answers found = retriever_->answers(users);
     if (found.user.empty()) continue;
-    const std::ptrdiff_t width = std::ssize(found.values) / std::ssize(found.user);
-    auto row = found.values.begin();
+    if (!retriever_->compares_vectors()) {
+      for (std::size_t r = 0; r < found.user.size(); ++r)
+        add_items(found.lists[r], *open[begin + static_cast<std::size_t>(found.user[r])].answer);
+      continue;
+    }
+    const std::ptrdiff_t width = std::ssize(found.vectors) / std::ssize(found.user);
+    auto row = found.vectors.begin();
     for (const std::int64_t u : found.user) {
       const Open& o = open[begin + static_cast<std::size_t>(u)];
       if (o.request->asked == Asked::vectors) {
@@ -341,20 +359,14 @@ void RequestScorer::find(std::span<const Open* const> asked, std::span<const flo
       .vectors = {vectors.begin(), vectors.end()}, .excluded_offsets = {0}, .excluded = {}};
   std::int64_t top = 0;
   for (const Open* const o : asked) {
-    if (o->request->exclude_seen) {
-      const std::vector<std::int64_t> seen = seen_items(*o->events, o->request->seen_actions);
-      queries.excluded.insert(queries.excluded.end(), seen.begin(), seen.end());
-    }
+    queries.excluded.insert(queries.excluded.end(), o->left.begin(), o->left.end());
     queries.excluded_offsets.push_back(std::ssize(queries.excluded));
     top = std::max(top, o->request->top);
   }
-  const auto lists = retriever_->top(queries, top);
+  auto lists = retriever_->top(queries, top);
   for (std::size_t q = 0; q < asked.size(); ++q) {
-    const auto count = static_cast<std::size_t>(std::min(asked[q]->request->top, std::ssize(lists[q])));
-    for (std::size_t r = 0; r < count; ++r) {
-      asked[q]->answer->items.push_back(lists[q][r].id);
-      asked[q]->answer->scores.push_back(lists[q][r].score);
-    }
+    lists[q].resize(std::min(lists[q].size(), static_cast<std::size_t>(asked[q]->request->top)));
+    add_items(lists[q], *asked[q]->answer);
   }
 }
 

@@ -75,7 +75,8 @@ class RequestScorer {
     const EventColumns* events;  // until the device has been given everything
     std::int64_t time = 0;
     UserEvents before() const { return PositionRange{0, std::ssize(events->item)}; }
-    std::vector<std::int64_t> left = {};  // of top: the items that are scored
+    // Of top: the items that are scored or, of a model that finds items, those that are left out.
+    std::vector<std::int64_t> left = {};
   };
 
  public:

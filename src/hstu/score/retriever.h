@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "hstu/objective/catalogue_blocks.h"
@@ -25,21 +26,29 @@ class Retriever {
     std::int64_t user = 0, time = 0;  // original id; seconds
     UserEvents before;
     const EventColumns* events = nullptr;  // as Candidate::events
+    // Of a model that finds lists: a list has none of the seen items, which ascend, and `top` others where
+    // there are so many; 0: those that the model's beam finds.
+    std::span<const std::int64_t> seen = {};
+    std::int64_t top = 0;
   };
-  // Vectors of those of `users` that have a history, all in one batch.
-  struct Vectors {
-    std::vector<float> values;       // (R, E)
+  using List = std::vector<kernels::ScoredItem>;
+  // Of those of `users` that have a history, all in one batch.
+  struct Answers {
+    std::vector<float> vectors;      // (R, E), or
+    std::vector<List> lists;         // (R)
     std::vector<std::int64_t> user;  // (R) index into `users`, ascending
   };
-  Vectors vectors(std::span<const User> users);
+  // What a user gets depends on that user alone.
+  Answers answers(std::span<const User> users);
 
-  // (Q) the first k items, or all of fewer, that are not excluded, of queries with vectors of vectors(). The
+  // (Q) the first k items, or all of fewer, that are not excluded, of queries with vectors of answers(). The
   // first call prepares the catalogue (CatalogueBlocks), for all. Throws NotFiniteError.
-  std::vector<std::vector<kernels::ScoredItem>> top(const CatalogueQueryList& queries, std::int64_t k);
+  std::vector<List> top(const CatalogueQueryList& queries, std::int64_t k);
 
-  // Whether vectors are compared with those of items; false: a vector is a list that the model has found.
+  // Whether the model has vectors, which are compared with those of items; false: it finds lists.
   bool compares_vectors() const { return lists_ == nullptr; }
   ForwardPass& pass() { return pass_; }
+  const BadIds& bad_ids() const { return bad_ids_; }  // of all histories
   const CatalogueScores& catalogue() const { return catalogue_; }
   std::int64_t width() const { return catalogue_.rows.width; }       // E
   const std::vector<std::int64_t>& items() const { return items_; }  // (V) ascending
@@ -50,11 +59,16 @@ class Retriever {
  private:
   // The values of the dataset's context columns, of the user's latest event; 0 where the model reads none.
   std::vector<std::int64_t> contexts_of(const User& user) const;
+  // Of those that have a history: (R) their indices, and (R, width of the outputs).
+  std::pair<std::vector<std::int64_t>, Tensor> outputs_of(std::span<const User> users);
+  Answers lists_of(std::span<const User> users);
+  bool is_short(const List& list, const User& user) const;
 
   const Dataset& dataset_;
   std::vector<bool> needed_;  // by context column
   ForwardPass pass_;
-  const ListObjective* lists_;  // null: vectors are compared
+  BadIds bad_ids_;
+  ListObjective* lists_;  // null: vectors are compared
   std::vector<std::int64_t> items_;
   CatalogueScores catalogue_;
   std::optional<CatalogueBlocks> blocks_;  // absent with lists_
