@@ -59,6 +59,25 @@ TEST(CodesFile, AFolderComesBackAsItWas) {
   EXPECT_THROW(read_codes(folder), Error);
 }
 
+TEST(CodesFile, AppendedItemsAreSortedAmongTheOthersAndTheEarlierCodesAreKnown) {
+  const Path folder = temporary_folder();
+  write_codes(folder, small_codes(), "by hand");
+  const std::string first = codes_checksum(small_codes());
+  append_codes(folder, {.sizes = {3, 2}, .items = {2, 20}, .codes = {1, 1, 2, 0}}, "by hand");
+  const ItemCodes two = read_codes(folder);
+  expect_same(two,
+              {.sizes = {3, 2}, .items = {1, 2, 4, 7, 9, 20}, .codes = {2, 1, 1, 1, 0, 1, 0, 0, 0, 1, 2, 0}});
+  EXPECT_THAT(two.earlier, ElementsAre(first));
+  append_codes(folder, {.sizes = {3, 2}, .items = {0}, .codes = {1, 0}}, "by hand");
+  const ItemCodes three = read_codes(folder);
+  EXPECT_THAT(three.items, ElementsAre(0, 1, 2, 4, 7, 9, 20));
+  EXPECT_THAT(three.earlier, ElementsAre(first, codes_checksum(two)));
+  EXPECT_THROW(append_codes(folder, {.sizes = {3, 2}, .items = {9}, .codes = {0, 0}}, ""), Error)
+      << "it has codes";
+  EXPECT_THROW(append_codes(folder, {.sizes = {3, 3}, .items = {8}, .codes = {0, 0}}, ""), Error);
+  expect_same(read_codes(folder), three);
+}
+
 // The same codes in the form of LETTER, as numbers, and as tensors (levels, items); the first id is 10.
 TEST(CodesFile, ReadsTheFormsOfOthers) {
   const Path folder = temporary_folder();

@@ -255,6 +255,93 @@ TEST(Tokenize, WritesCodesOfVectorsWithIds) {
   EXPECT_THROW(tokenize(options), Error);
 }
 
+// Of `count` items with equal vectors, all on one code.
+TokenizedItems equal_items(std::int64_t count, std::int32_t codes) {
+  TokenizedItems items;
+  items.codes.sizes = {1, codes};
+  for (std::int64_t i = 0; i < count; ++i) {
+    items.codes.items.push_back(i);
+    items.codes.codes.insert(items.codes.codes.end(), {0, 0});
+  }
+  items.last_centers.assign(static_cast<std::size_t>(codes), 0);
+  items.last_residuals.assign(static_cast<std::size_t>(count), 0);
+  return items;
+}
+
+TEST(Collisions, AGroupWithMoreItemsThanCodesSharesThemEvenly) {
+  for (const std::int64_t count : {9, 16, 100}) {
+    TokenizedItems items = equal_items(count, 8);
+    EXPECT_EQ(resolve_collisions(items, Collisions::reassign), count - (count + 7) / 8)
+        << "the others keep theirs";
+    const CodeStatistics statistics = code_statistics(items.codes);
+    EXPECT_EQ(statistics.tuples, 8);
+    EXPECT_EQ(statistics.largest_group, (count + 7) / 8);
+  }
+}
+
+TEST(Collisions, ItemsThatComeLaterGetTheCodesThatTheFewestHave) {
+  TokenizedItems known = equal_items(3, 8), later = equal_items(7, 8);
+  resolve_collisions(known, Collisions::reassign);
+  for (std::int64_t& item : later.codes.items) item += 100;
+  const std::vector<std::int32_t> before = known.codes.codes;
+  resolve_collisions(later, known.codes, Collisions::reassign);
+  EXPECT_EQ(known.codes.codes, before);
+  std::vector<std::int64_t> used(8, 0);
+  for (const ItemCodes* const codes : {&known.codes, &later.codes})
+    for (std::int64_t i = 0; i < codes->size(); ++i) ++used[static_cast<std::size_t>(codes->tuple(i)[1])];
+  EXPECT_EQ(*std::ranges::min_element(used), 1);
+  EXPECT_EQ(*std::ranges::max_element(used), 2);
+
+  TokenizedItems one = equal_items(3, 8), numbered = equal_items(2, 8);
+  EXPECT_EQ(resolve_collisions(one, Collisions::extra), 3);
+  EXPECT_EQ(resolve_collisions(numbered, one.codes, Collisions::extra), 3)
+      << "a further level keeps its size";
+  EXPECT_THAT(numbered.codes.codes, ElementsAre(0, 0, 0, 0, 0, 1));
+}
+
+// New items are coded as if they had been there, and nothing else changes.
+TEST(Tokenize, AppendsItemsToAFolder) {
+  const Path folder = temporary_folder();
+  const auto write_vectors = [&](const char* name, const ItemVectors& vectors) {
+    const std::int64_t shape[] = {vectors.size(), vectors.width};
+    std::string npy = npy_header("<f4", shape);
+    npy.append(reinterpret_cast<const char*>(vectors.values.data()), vectors.values.size() * sizeof(float));
+    write_file(folder / (std::string(name) + ".npy"), npy);
+    write_npy(folder / (std::string(name) + "_ids.npy"), vectors.items);
+  };
+  const ItemVectors all = random_vectors(60, 4);
+  ItemVectors old = all;
+  old.items.resize(40), old.values.resize(160);
+  write_vectors("all", all);
+  write_vectors("old", old);
+  for (const TokenizeMethod method :
+       {TokenizeMethod::residual_kmeans, TokenizeMethod::rq_vae, TokenizeMethod::random}) {
+    const Path codes = folder / std::string(word_of(kTokenizeMethods, method));
+    TokenizeOptions options{
+        .vectors = folder / "old.npy", .ids = folder / "old_ids.npy", .output = codes, .method = method};
+    options.sizes.levels = 2, options.sizes.codes = 8, options.rq_vae.epochs = 2;
+    tokenize(options);
+    const ItemCodes before = read_codes(codes);
+    const TokenizeOptions more{.vectors = folder / "all.npy", .ids = folder / "all_ids.npy", .append = codes};
+    for (const std::int64_t appended : {20, 0}) {
+      const Json result = tokenize(more);
+      EXPECT_EQ(result.at("items"), 60);
+      EXPECT_EQ(result.at("items_appended"), appended);
+      EXPECT_EQ(result.at("items_kept"), 60 - appended);
+    }
+    const ItemCodes after = read_codes(codes);
+    EXPECT_EQ(after.items, all.items);
+    EXPECT_TRUE(std::equal(before.codes.begin(), before.codes.end(), after.codes.begin()));
+    EXPECT_THAT(after.earlier, ElementsAre(codes_checksum(before)));
+  }
+  std::filesystem::remove(folder / "residual-kmeans/codebooks.safetensors");
+  std::filesystem::remove_all(folder / "residual-kmeans/appended_0001");
+  EXPECT_THROW(tokenize({.vectors = folder / "all.npy",
+                         .ids = folder / "all_ids.npy",
+                         .append = folder / "residual-kmeans"}),
+               Error);
+}
+
 // The file is an archive of PyTorch, in which the numbers are as they are.
 TEST(ResidualKMeans, UsesTheCodesOfBeauty) {
   HSTU_NEEDS_DATA(path, "retrieval/beauty/Beauty-32d-sasrec.pt");

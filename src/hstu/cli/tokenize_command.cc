@@ -25,7 +25,17 @@ void add_tokenize_command(CLI::App& app) {
       ->type_name("FILE");
   command->add_option("--ids", o.ids, "their ids (V), .npy of int64 or int32; default: 0 to V - 1")
       ->type_name("FILE");
-  command->add_option("--output", o.output, "new folder of codes")->required()->type_name("DIR");
+  CLI::Option* const output =
+      command->add_option("--output", o.output, "new folder of codes")->type_name("DIR");
+  CLI::Option* const append =
+      command
+          ->add_option(
+              "--append", o.append,
+              "a folder of codes: items that it does not have get codes as the others did, which keep "
+              "theirs")
+          ->type_name("DIR")
+          ->excludes(output);
+  const std::size_t shared = command->get_options().size();
   command->add_option("--method", words->method, list_of(kTokenizeMethods))->capture_default_str();
   command->add_option("--levels", o.sizes.levels, "codes of an item")
       ->check(CLI::Range(std::int64_t{1}, kMostLevels))
@@ -45,6 +55,8 @@ void add_tokenize_command(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command->add_option("--seed", o.sizes.seed, "of all draws")->capture_default_str();
+  const std::vector<CLI::Option*> all = command->get_options();
+  for (std::size_t i = shared; i < all.size(); ++i) append->excludes(all[i]);
   command->add_option("--threads", words->threads, "0: all cores; the codes do not depend on it")
       ->check(CLI::Range(0, kMostThreads));
   command->footer(
@@ -53,8 +65,11 @@ void add_tokenize_command(CLI::App& app) {
       "docs/semantic-ids.md has the next steps.\n"
       "Examples:\n"
       "  hstu export RUN --vectors VECTORS && hstu tokenize --vectors VECTORS --output CODES\n"
-      "  hstu tokenize --vectors items.npy --ids ids.npy --levels 3 --codes 256 --output CODES");
+      "  hstu tokenize --vectors items.npy --ids ids.npy --levels 3 --codes 256 --output CODES\n"
+      "  hstu tokenize --vectors new.npy --ids new_ids.npy --append CODES");
   command->callback([words] {
+    if (words->options.output.empty() && words->options.append.empty())
+      fail_usage("--output names a new folder of codes, or --append one that gets more: give one of them");
     use_threads(words->threads);
     words->options.method = parse_word(kTokenizeMethods, words->method, "--method");
     words->options.collisions = parse_word(kCollisions, words->collisions, "--collisions");

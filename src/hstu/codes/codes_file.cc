@@ -32,7 +32,12 @@ std::vector<std::int64_t> sizes_of(const std::vector<std::int32_t>& codes, std::
   return std::vector<std::int64_t>(static_cast<std::size_t>(levels), static_cast<std::int64_t>(largest) + 1);
 }
 
-ItemCodes read_folder(const Path& folder) {
+// What was appended to a folder, from 1.
+Path appended(const Path& folder, std::size_t number) {
+  return folder / fmt::format("appended_{:04}", number);
+}
+
+ItemCodes read_part(const Path& folder) {
   const Path path = folder / kManifest;
   const Json manifest = parse_json(read_file(path), path);
   const auto say = [&](const char* field) {
@@ -57,6 +62,33 @@ ItemCodes read_folder(const Path& folder) {
   codes.check_valid(folder.string());
   check(manifest.value("checksum", Json()) == checksum_of(codes.codes), "{}: the codes were altered",
         (folder / kCodes).string());
+  return codes;
+}
+
+// Codes of all items, sorted by id.
+ItemCodes merged(const ItemCodes& a, const ItemCodes& b, const std::string& source) {
+  check(a.sizes == b.sizes, "{}: expected as many codes of each level as there are", source);
+  ItemCodes all{.sizes = a.sizes, .items = {}, .codes = {}};
+  for (std::size_t i = 0, j = 0; i < a.items.size() || j < b.items.size();) {
+    const bool first = j == b.items.size() || (i < a.items.size() && a.items[i] < b.items[j]);
+    const ItemCodes& from = first ? a : b;
+    std::size_t& at = first ? i : j;
+    const auto tuple = from.tuple(static_cast<std::int64_t>(at));
+    all.items.push_back(from.items[at++]);
+    all.codes.insert(all.codes.end(), tuple.begin(), tuple.end());
+  }
+  all.check_valid(source);
+  return all;
+}
+
+ItemCodes read_folder(const Path& folder) {
+  ItemCodes codes = read_part(folder);
+  for (std::size_t n = 1; std::filesystem::exists(appended(folder, n)); ++n) {
+    std::vector<std::string> earlier = std::move(codes.earlier);
+    earlier.push_back(codes_checksum(codes));
+    codes = merged(codes, read_part(appended(folder, n)), appended(folder, n).string());
+    codes.earlier = std::move(earlier);
+  }
   return codes;
 }
 
@@ -222,6 +254,19 @@ void write_codes(const Path& folder, const ItemCodes& codes, const Json& method)
                       {"method", method},
                       {"statistics", to_json(code_statistics(codes))}};
   write_file(folder / kManifest, manifest.dump(2) + "\n");
+}
+
+void append_codes(const Path& folder, const ItemCodes& codes, const Json& method) {
+  const ItemCodes known = read_folder(folder);
+  merged(known, codes, folder.string());
+  StagedFolder staged(appended(folder, known.earlier.size() + 1));
+  write_codes(staged.path(), codes, method);
+  staged.commit();
+}
+
+Json codes_method(const Path& folder) {
+  const Json manifest = parse_json(read_file(folder / kManifest), folder / kManifest);
+  return manifest.is_object() ? manifest.value("method", Json::object()) : Json::object();
 }
 
 }  // namespace hstu

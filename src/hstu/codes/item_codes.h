@@ -17,6 +17,8 @@ struct ItemCodes {
   std::vector<std::int64_t> sizes;  // (L) codes of each level
   std::vector<std::int64_t> items;  // (V) ids, ascending, each once
   std::vector<std::int32_t> codes;  // (V, L), those of level l in [0, sizes[l])
+  // codes_checksum() before each time that items were appended to the folder, the first one first.
+  std::vector<std::string> earlier = {};
 
   std::int64_t levels() const { return std::ssize(sizes); }
   std::int64_t size() const { return std::ssize(items); }

@@ -18,8 +18,14 @@ inline constexpr Choice<Collisions> kCollisions[] = {
 
 // Changes the codes. `reassign`: among the items of each prefix of all levels but the last, in which some
 // collide, the fewest change their last code, and of such solutions the sum of squared distances to the
-// centers is least; items of a prefix that has more items than the level has codes keep theirs. Returns how
-// many items changed a code or, with `extra`, how many codes the further level has.
+// centers is least. Of a prefix with more items than the level has codes, all codes get as many items, but
+// for one: the nearest keep theirs, and each of the others gets the nearest of those that the fewest have.
+// Returns how many items changed a code or, with `extra`, how many codes the further level has.
 std::int64_t resolve_collisions(TokenizedItems& items, Collisions rule);
+
+// The same of items that come to others, `known`, which keep their codes and were made by the same rule: an
+// item gets the nearest last code of those that the fewest have. The number of codes of a level stays, also
+// with `extra`.
+std::int64_t resolve_collisions(TokenizedItems& items, const ItemCodes& known, Collisions rule);
 
 }  // namespace hstu

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "hstu/checkpoint/safetensors.h"
 #include "hstu/codes/item_codes.h"
 #include "hstu/tokenizer/item_vectors.h"
 
@@ -24,10 +27,15 @@ struct TokenizedItems {
   // The mean over items of the squared error of the sum of the centers, divided by that of the mean vector: 0
   // is exact, 1 no better than one code.
   double error = 0;
+  // f32, by name: what later vectors get their codes by.
+  std::map<std::string, Tensor> codebooks = {};
 };
 
 // The same bits for any number of threads.
 TokenizedItems residual_kmeans(const ItemVectors& vectors, const ResidualKMeansOptions& options);
+
+// Codes of other vectors by the codebooks of residual_kmeans().
+TokenizedItems residual_codes(const ItemVectors& vectors, const SafetensorsFile& codebooks);
 
 // relative error as TokenizedItems::error, of what is left of vectors (V, D).
 double relative_error(const ItemVectors& vectors, const std::vector<float>& left);

@@ -45,8 +45,7 @@ class RqVae {
   }
 
   TokenizedItems run() {
-    std::vector<std::int64_t> order(vectors_.items.size());
-    std::iota(order.begin(), order.end(), std::int64_t{0});
+    std::vector<std::int64_t> order = all_items();
     begin_codebooks(order);
     Progress progress("tokenize", options_.epochs, "epochs");
     for (std::int64_t epoch = 0; epoch < options_.epochs; ++epoch) {
@@ -59,11 +58,26 @@ class RqVae {
       progress.advance_to(epoch + 1);
     }
     progress.finish("");
-    std::iota(order.begin(), order.end(), std::int64_t{0});
-    return tokenize_all(order);
+    TokenizedItems result = tokenize_all();
+    for (const Parameter* const parameter : set_.all()) result.codebooks[parameter->name] = parameter->value;
+    result.codebooks[kScale] = Tensor::from<float>({1}, std::vector{static_cast<float>(scale_)});
+    return result;
+  }
+
+  TokenizedItems codes_by(const SafetensorsFile& codebooks) {
+    for (Parameter* const parameter : set_.all()) codebooks.read(parameter->name, parameter->value);
+    scale_ = static_cast<double>(codebooks.values<float>(kScale, {1}).front());
+    return tokenize_all();
   }
 
  private:
+  static constexpr const char* kScale = "scale";
+
+  std::vector<std::int64_t> all_items() const {
+    std::vector<std::int64_t> order(vectors_.items.size());
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    return order;
+  }
   // Codes of vectors: rows of the codebooks (B, L), their sums (B, d), and what is left before each level.
   struct Quantised {
     Tensor codes, sums;
@@ -162,8 +176,8 @@ class RqVae {
     }
   }
 
-  TokenizedItems tokenize_all(std::span<const std::int64_t> all) const {
-    const Quantised q = quantise(encoded(all));
+  TokenizedItems tokenize_all() const {
+    const Quantised q = quantise(encoded(all_items()));
     TokenizedItems result;
     result.codes.items = vectors_.items;
     result.codes.sizes.assign(static_cast<std::size_t>(sizes_.levels), sizes_.codes);
@@ -199,6 +213,11 @@ TokenizedItems rq_vae(const ItemVectors& vectors, const ResidualKMeansOptions& s
                       const RqVaeOptions& options) {
   require(vectors.size() >= 1 && sizes.levels >= 1, "rq-vae: expected vectors and levels");
   return RqVae(vectors, sizes, options).run();
+}
+
+TokenizedItems rq_vae_codes(const ItemVectors& vectors, const ResidualKMeansOptions& sizes,
+                            const RqVaeOptions& options, const SafetensorsFile& codebooks) {
+  return RqVae(vectors, sizes, options).codes_by(codebooks);
 }
 
 }  // namespace hstu

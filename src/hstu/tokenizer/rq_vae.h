@@ -24,4 +24,8 @@ struct RqVaeOptions {
 TokenizedItems rq_vae(const ItemVectors& vectors, const ResidualKMeansOptions& sizes,
                       const RqVaeOptions& options);
 
+// Codes of other vectors by the codebooks of rq_vae(), of the same sizes.
+TokenizedItems rq_vae_codes(const ItemVectors& vectors, const ResidualKMeansOptions& sizes,
+                            const RqVaeOptions& options, const SafetensorsFile& codebooks);
+
 }  // namespace hstu

@@ -23,14 +23,17 @@ inline constexpr Choice<TokenizeMethod> kTokenizeMethods[] = {
 
 struct TokenizeOptions {
   Path vectors = {}, ids = {}, output = {};
+  Path append =
+      {};  // in place of `output`: a folder of codes, whose sizes and methods take the others' place
   TokenizeMethod method = TokenizeMethod::residual_kmeans;
   Collisions collisions = Collisions::reassign;
   ResidualKMeansOptions sizes = {};
   RqVaeOptions rq_vae = {};
 };
 
-// Writes the folder options.output, which appears when it is complete. Returns what was done: levels with
-// their use and perplexity, tuples, collisions, the error of reconstruction.
+// Writes the folder options.output, which appears when it is complete, or gives the items that options.append
+// does not have codes there; those that it has keep theirs. Returns what was done: levels with their use and
+// perplexity, tuples, collisions, the error of reconstruction.
 Json tokenize(const TokenizeOptions& options);
 
 }  // namespace hstu
