@@ -93,7 +93,49 @@ TEST_F(SemanticIdsRun, RefusesWhatDoesNotFit) {
   ItemCodes few = walk_codes();
   few.items.pop_back(), few.codes.resize(few.codes.size() - 2);
   write_codes(folder_ / "codes", few, "by hand");
-  EXPECT_THAT(message([](SemanticIdsConfig&) {}), HasSubstr("model.first_item"));
+  EXPECT_THAT(message([](SemanticIdsConfig&) {}), ::testing::IsEmpty()) << "one item has no codes";
+}
+
+// An item without codes, whatever its id, is a count: in histories, and as a target.
+TEST_F(SemanticIdsRun, AnItemWithoutCodesIsCountedAndTheOthersGoOn) {
+  for (const std::int64_t missing : {std::int64_t{3}, kWalkItems - 1}) {
+    ItemCodes few = walk_codes();
+    few.items.erase(few.items.begin() + missing);
+    few.codes.erase(few.codes.begin() + 2 * missing, few.codes.begin() + 2 * missing + 2);
+    write_codes(folder_ / "codes", few, "by hand");
+    const std::string name = std::to_string(missing);
+    const EvaluationResult result = *run(name).evaluation;
+    EXPECT_EQ(result.model.count("n"), 100) << name;
+    EXPECT_GT(result.bad_ids.at("code"), 0) << name;
+    EXPECT_GT(result.unanswered.at("new_item"), 0) << name;
+    resume(name);
+  }
+}
+
+TEST_F(SemanticIdsRun, NoItemWithCodesIsAnError) {
+  ItemCodes others = walk_codes();
+  for (std::int64_t& item : others.items) item += 1'000'000;
+  write_codes(folder_ / "codes", others, "by hand");
+  EXPECT_THAT(message_of<UsageError>([&] { run("run"); }), HasSubstr("model.first_item"));
+}
+
+// Appended codes keep those that the run has learnt; all others are refused.
+TEST_F(SemanticIdsRun, GoesOnWithCodesThatExtendItsOwn) {
+  ItemCodes few = walk_codes(), last{.sizes = few.sizes, .items = {few.items.back()}, .codes = {5, 5}};
+  few.items.pop_back(), few.codes.resize(few.codes.size() - 2);
+  write_codes(folder_ / "codes", few, "by hand");
+  options_.model.options().settle();
+  EXPECT_EQ(semantic_ids_of(options_).codes_id, codes_checksum(few));
+  run("run");
+  append_codes(folder_ / "codes", last, "by hand");
+  options_.training.epochs = 4;
+  const EvaluationResult result = *resume("run", -1, {"training.epochs"}).evaluation;
+  EXPECT_FALSE(result.bad_ids.contains("code"));
+  EXPECT_TRUE(result.unanswered.empty());
+  few.codes.front() ^= 1;
+  std::filesystem::remove_all(folder_ / "codes/appended_0001");
+  write_codes(folder_ / "codes", few, "by hand");
+  EXPECT_THAT(message_of<UsageError>([&] { resume("run"); }), HasSubstr("restore the codes"));
 }
 
 }  // namespace

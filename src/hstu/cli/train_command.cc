@@ -114,6 +114,8 @@ RunOptions resume_options(const TrainWords& words, const RunFolder& folder, int 
   if (options.data.path != before.data.path || options.checkpoint.publish != before.checkpoint.publish ||
       options.store.credentials != before.store.credentials)
     settle_paths(options);
+  if (&options.model.kind() == &before.model.kind())
+    options.model.options().continue_from(before.model.options());
   settle_device(options);
   settle_context(options, before.ranks.context, ranks);
   settle_places(options, ranks);
@@ -129,6 +131,7 @@ RunOptions new_options(const TrainWords& words, int ranks, int context = 0) {
   check_consistency(options);
   check_frozen(options);
   settle_paths(options);
+  options.model.options().settle();
   // A wrong path must not leave an empty run behind. MLPerf: no file of a dataset is opened before the clock
   // starts.
   if (options.mlperf) {
@@ -259,6 +262,7 @@ void print_evaluation(const EvaluationResult& result, MetricSpecs metrics) {
   for (const auto& [metric, why] : result.undefined) metrics_by_reason[why].push_back(metric);
   for (const auto& [why, undefined] : metrics_by_reason)
     fmt::print("undefined {}: {}\n", fmt::join(undefined, ", "), why);
+  for (const std::string& note : notes_on_ranks(result)) fmt::print("{}\n", note);
   if (const std::string better = better_baselines(result, metrics); !better.empty())
     fmt::print("{}\n", better);
 }

@@ -11,6 +11,7 @@ namespace {
 ConfigFlattener::Values comparable(RunOptions options, const RunOptions& wanted) {
   if (wanted.device == "auto") options.device = "auto";
   options.data.path = std::filesystem::weakly_canonical(options.data.path);
+  options.model.options().settle();
   return config_values(options);
 }
 

@@ -120,7 +120,9 @@ Json export_once(const ExportOptions& options) {
   write_weights(run.checkpoint, learner, options, staged.path());
   // As the run's configuration has the rows of tables: those of hashed ids are beyond what TOML may hold, and
   // the weights have them all.
-  write_file(folder.config(), to_toml(exported(read_run_options(open_run_folder(options.run)))));
+  RunOptions written = exported(read_run_options(open_run_folder(options.run)));
+  written.model.options().export_files(staged.path());
+  write_file(folder.config(), to_toml(written));
   std::filesystem::create_directory(folder.dataset());
   write_schema(dataset, folder.dataset());
   Json manifest = describe(run.checkpoint, dataset, learner);

@@ -24,7 +24,9 @@ std::string bad_id_warning(const std::vector<BadIds::Feature>& training, const E
       "WARNING: ids outside their tables were read as zeros, so the model learnt nothing of them:\n{}"
       "Give these tables more rows (features.item_rows, rows of features.attributes and features.context; 0: "
       "as "
-      "many as the dataset's ids ask for), or correct the data; no table holds an id below 0. ids.on_bad = "
+      "many as the dataset's ids ask for), give items without codes (code) theirs by hstu tokenize --append, "
+      "or "
+      "correct the data; no table holds an id below 0. ids.on_bad = "
       "\"error\" stops at the first such id.\n",
       table(rows));
 }

@@ -99,6 +99,7 @@ ModelFolder open_model_folder(const Path& named, const std::string& wanted) {
     RunOptions options =
         with_table_rows(load_config<RunOptions>(folder.config(), {}, UnreadKeys::taken), checkpoint);
     options.data.path = folder.dataset();
+    options.model.options().open_export(path);
     return {std::move(options), std::move(checkpoint), false};
   }
   const RunFolder folder = open_run_folder(path);

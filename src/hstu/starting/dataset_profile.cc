@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
@@ -92,6 +93,17 @@ void add_samples(const Dataset& dataset, DatasetProfile& profile) {
   profile.known_users = late > 0 ? static_cast<double>(known) / static_cast<double>(late) : 0;
 }
 
+void add_repeated(const Dataset& dataset, DatasetProfile& profile) {
+  std::unordered_set<std::int64_t> items;
+  std::int64_t events = 0, repeated = 0;
+  SampledUsers(dataset).each([&](std::int64_t n, std::int64_t p) {
+    if (n == 0) items.clear();
+    ++events;
+    repeated += items.insert(dataset.item()[p]).second ? 0 : 1;
+  });
+  profile.repeated = static_cast<double>(repeated) / static_cast<double>(std::max<std::int64_t>(1, events));
+}
+
 // How often samples with some value are positive.
 struct LabelCounts {
   double positives = 0, all = 0;
@@ -148,6 +160,7 @@ DatasetProfile profile_dataset(const Path& path) {
   profile.manifest = dataset.manifest();
   profile.min_user_id = dataset.user_ids().front();
   add_event_counts(dataset, profile);
+  add_repeated(dataset, profile);
   const std::int64_t few = std::min<std::int64_t>(5, profile.median_events / 4);
   const std::int64_t indexed = indexed_min_history(path).value_or(few);
   profile.min_history = indexed <= profile.median_events ? indexed : few;

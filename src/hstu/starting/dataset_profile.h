@@ -33,12 +33,13 @@ struct DatasetProfile {
   std::int64_t samples = 0;  // rankable events with min_history earlier ones; an estimate for large datasets
   // Of the latest tenth of the samples: the share whose user has at least five earlier events before it.
   double known_users = 0;
+  double repeated = 0;  // the share of events whose user had the item before
   std::vector<ContextProfile> contexts;
   std::vector<AttributeProfile> attributes = {};
 };
 
-// Reads all users, and times, actions and contexts of up to five million events. UsageError if the folder is
-// not a dataset or has no sample.
+// Reads all users, and items, times, actions and contexts of up to five million events. UsageError if the
+// folder is not a dataset or has no sample.
 DatasetProfile profile_dataset(const Path& path);
 
 }  // namespace hstu

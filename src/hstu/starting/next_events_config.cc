@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "hstu/base/text.h"
+#include "hstu/batching/all_items.h"
 #include "hstu/config/config.h"
 #include "hstu/config/config_template.h"
 
@@ -39,11 +41,6 @@ std::string data_section(const DatasetProfile& p, std::int64_t history) {
       "anchor_stride = history_length would use older events too, each once.");
   line(text, "window_seconds = 0\nanchor_stride = 0\nshuffle_fraction = 1.0\n");
   return text;
-}
-
-std::int64_t smallest_item(const Manifest& manifest) {
-  const auto column = manifest.columns.find(kItemFile);
-  return column == manifest.columns.end() ? 0 : column->second.min.value_or(0);
 }
 
 std::string training_section(const DatasetProfile& p, const Kind& kind, const Size& size) {
@@ -102,9 +99,10 @@ std::string next_events_config(const DatasetProfile& p, const Kind& kind, const 
                         .dropout = size.dropout,
                         .history = history,
                         .items = counts.items,
-                        .smallest_item = smallest_item(p.manifest),
                         .has_times = p.manifest.times == Times::kSeconds,
-                        .codes = codes});
+                         .codes = codes,
+                         .item_ids = codes.empty() ? std::vector<std::int64_t>() : all_items(Dataset(p.path)),
+                         .repeated = p.repeated});
   return text + "\n" + training_section(p, kind, size) + evaluation_section(p);
 }
 

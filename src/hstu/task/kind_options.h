@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hstu/base/error.h"
+#include "hstu/base/files.h"
 #include "hstu/config/config.h"
 
 namespace hstu {
@@ -30,6 +31,15 @@ class KindOptions {
   virtual DataNeeds data_needs() const { return {}; }
   // The keys that give the rows of tables of features that the kind has of its own, by the feature's name.
   virtual std::map<std::string, std::int64_t*> table_rows() { return {}; }
+  // Of a run that begins: makes the paths of files absolute and names what the files contain, so that it can
+  // be continued from any folder, and not with other contents.
+  virtual void settle() {}
+  // Of a run that continues `before`: what settle() would name is that run's, where nothing else is named.
+  virtual void continue_from(const KindOptions& /*before*/) {}
+  // Copies these files into the folder of an export, and names the copies by paths relative to it.
+  virtual void export_files(const Path& /*folder*/) {}
+  // The same paths in an export that is opened at `folder`.
+  virtual void open_export(const Path& /*folder*/) {}
   // The key of the width of its beam search. Null: it has none.
   virtual std::int64_t* beam() { return nullptr; }
 };

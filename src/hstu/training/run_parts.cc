@@ -1,15 +1,19 @@
 #include "hstu/training/run_parts.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "hstu/base/terminal.h"
+#include "hstu/base/text.h"
 #include "hstu/embedding/saved_rows.h"
 #include "hstu/embedding/table_section.h"
 #include "hstu/experiment/learner_without_data.h"
 #include "hstu/experiment/over_ranks.h"
+#include "hstu/objective/list_objective.h"
 #include "hstu/optimizer/optimizer_section.h"
 
 namespace hstu {
@@ -39,6 +43,34 @@ Section bad_ids_section(BadIds& bad_ids) {
           [&bad_ids](const SectionReader& reader) { load(bad_ids, reader); }};
 }
 
+// Whether the model can learn the items of the dataset.
+std::unique_ptr<TaskData> with_known_items(std::unique_ptr<TaskData> data, const RunOptions& options) {
+  const Objective& objective = *data->task.objective;
+  const std::string source = options.data.path.string();
+  if (const std::int64_t rows = options.features.item_rows; objective.retrieval() != nullptr && rows > 0) {
+    const std::int64_t largest = data->dataset.manifest().columns.at(kItemFile).max.value_or(0);
+    if (largest >= rows)
+      fail_usage(
+          "features.item_rows = {}: {} has items up to {}, and this kind of model predicts every item: raise "
+          "it, or set 0: the table then grows with the data",
+          rows, source, largest);
+  }
+  if (objective.lists() != nullptr) {
+    std::vector<std::int64_t> without;
+    std::ranges::set_difference(data->catalogue, objective.lists()->items(), std::back_inserter(without));
+    if (without.size() == data->catalogue.size())
+      fail_usage("no item of {} has codes: name their codes by model.codes, or set model.first_item", source);
+    if (!without.empty())
+      print_note(
+          "WARNING: {} of {} items of {} have no codes, the first is {}: they are zeros in histories, and "
+          "neither learnt nor found: give them codes by hstu tokenize --append or, if the ids of the codes "
+          "count from elsewhere, set model.first_item\n",
+          with_separators(std::ssize(without)), with_separators(std::ssize(data->catalogue)), source,
+          without.front());
+  }
+  return data;
+}
+
 }  // namespace
 
 std::unique_ptr<RunningMetrics> running_metrics(const Experiment& experiment) {
@@ -55,13 +87,13 @@ std::unique_ptr<Learner> learner_before_data(const RunOptions& options,
 }
 
 std::unique_ptr<TaskData> open_data(const RunOptions& options, const std::optional<Checkpoint>& checkpoint) {
-  if (!checkpoint) return std::make_unique<TaskData>(options);
+  if (!checkpoint) return with_known_items(std::make_unique<TaskData>(options), options);
   std::vector<std::string> earlier = saved_earlier_datasets(*checkpoint);
   const std::string id = saved_dataset(*checkpoint);
   Dataset dataset(options.data.path);
   check_extends(dataset, *checkpoint);
   if (dataset.manifest().id != id) earlier.push_back(id);
-  return std::make_unique<TaskData>(options, std::move(dataset), earlier);
+  return with_known_items(std::make_unique<TaskData>(options, std::move(dataset), earlier), options);
 }
 
 std::unique_ptr<TaskData> open_data_of(const RunOptions& options, const Checkpoint& checkpoint) {

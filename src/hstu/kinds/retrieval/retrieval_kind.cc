@@ -48,7 +48,7 @@ void RetrievalOptions::describe(ConfigFields& f) {
   f.field("actions", o.actions, "the model reads which actions an event of the history has");
   f.choice("exclude_seen", o.exclude_seen, kSeenItems,
            "what an evaluation leaves out of the catalogue: the items of all events before the target, of "
-           "those that the model sees, or none");
+           "those that the model sees, or none; a target that is left out is not found");
   f.section("loss", o.loss, "what training minimises");
 }
 
@@ -145,6 +145,15 @@ std::string propose(const Proposal& p) {
       fmt::format("preset = \"meta\"\nembedding_dim = {}\nlayers = {}\nheads = {}\ndropout = {}\n", p.dim,
                   p.layers, p.heads, p.dropout);
   if (!p.has_times) text += toml_comment("The log has an order and no times.") + "time_bias = false\n";
+  constexpr double kMany = 0.05;
+  if (p.repeated >= kMany) {
+    text += toml_comment(fmt::format(
+        "{:.0f} % of the events repeat an item of their user, so that lists have seen items too. "
+        "\"history\" ranks in lists without them, as predict --exclude-seen makes them: a repeated "
+        "item is then never found.",
+        100 * p.repeated));
+    text += "exclude_seen = \"none\"\n";
+  }
   text += toml_comment("Softmax over all items: exact, and fast up to some ten thousand of them.");
   return text + "loss = { kind = \"full\", temperature = 0.05 }\n";
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hstu/base/contains.h"
 #include "hstu/base/error.h"
 #include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
@@ -49,6 +50,50 @@ void SemanticIdsOptions::describe(ConfigFields& f) {
     f.read_if(o.block == CodeBlocks::softmax, key, "with block = \"softmax\"");
 }
 
+namespace {
+
+constexpr const char* kExportedCodes = "codes";
+
+// Refuses codes in which an item has others than those of model.codes_id; more items may have some.
+ItemCodes checked_codes(const SemanticIdsConfig& model) {
+  ItemCodes codes = read_codes(model.codes, model.first_item);
+  const std::string id = codes_checksum(codes);
+  if (!model.codes_id.empty() && id != model.codes_id && !contains(codes.earlier, model.codes_id))
+    fail_usage(
+        "{0}: the checksum of the codes is {1}, and model.codes_id = \"{2}\": restore the codes (hstu "
+        "tokenize "
+        "--append gives new items codes, and keeps those of the others), or begin another run; if yours keep "
+        "them too: hstu train --resume RUN --set model.codes_id={1} --allow-change model.codes_id",
+        model.codes.string(), id, model.codes_id);
+  return codes;
+}
+
+}  // namespace
+
+void SemanticIdsOptions::settle() {
+  config.codes = std::filesystem::absolute(config.codes).lexically_normal();
+  if (config.codes_id.empty()) config.codes_id = codes_checksum(checked_codes(config));
+}
+
+void SemanticIdsOptions::continue_from(const KindOptions& before) {
+  const SemanticIdsConfig& known = options_as<SemanticIdsOptions>(before).config;
+  if (config.codes != known.codes) config.codes = std::filesystem::absolute(config.codes).lexically_normal();
+  if (config.codes_id.empty()) config.codes_id = known.codes_id;
+}
+
+void SemanticIdsOptions::export_files(const Path& folder) {
+  const ItemCodes codes = checked_codes(config);
+  std::filesystem::create_directory(folder / kExportedCodes);
+  write_codes(folder / kExportedCodes, codes, {{"name", "export"}});
+  config.codes = kExportedCodes;
+  config.codes_id = codes_checksum(codes);
+  config.first_item = 0;
+}
+
+void SemanticIdsOptions::open_export(const Path& folder) {
+  if (std::filesystem::exists(folder / kExportedCodes)) config.codes = folder / kExportedCodes;
+}
+
 namespace semantic_ids {
 namespace {
 
@@ -56,19 +101,9 @@ const SemanticIdsConfig& config_of(const TaskRequest& request) {
   return options_as<SemanticIdsOptions>(request.model).config;
 }
 
-// Codes of the items of a dataset. Says how many items share a tuple, which no search can tell apart.
-ItemCodes codes_for(const SemanticIdsConfig& model, const DatasetFacts& facts) {
-  ItemCodes codes = read_codes(model.codes, model.first_item);
-  if (const std::string id = codes_checksum(codes); !model.codes_id.empty() && id != model.codes_id)
-    fail_usage("{}: the checksum of the codes is {}, and model.codes_id = \"{}\": restore the codes",
-               model.codes.string(), id, model.codes_id);
-  const std::int64_t last = facts.rows_of("item") - 1;
-  if (codes.items.back() < last)
-    fail_usage(
-        "{}: codes of the items {} to {}, and {} has items up to {}: give all items codes or, if the ids "
-        "count "
-        "from elsewhere, set model.first_item",
-        model.codes.string(), codes.items.front(), codes.items.back(), facts.source, last);
+// Says how many items share a tuple, which no search can tell apart.
+ItemCodes codes_of(const SemanticIdsConfig& model) {
+  ItemCodes codes = checked_codes(model);
   const CodeStatistics statistics = code_statistics(codes);
   if (statistics.colliding > 0)
     print_note("{}: {} of {} items share their codes with others: they are found together\n",
@@ -103,7 +138,7 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   SemanticIdsConfig model = config_of(request);
   DataOptions data = data_options(request);
   model.history = resolve_history(data, facts.manifest).longest;
-  const auto codes = std::make_shared<const ItemCodes>(codes_for(model, facts));
+  const auto codes = std::make_shared<const ItemCodes>(codes_of(model));
   const auto trie = std::make_shared<const CodeTrie>(*codes);
   model.beam = std::min(model.beam, trie->tuples());
   const DataOptions evaluation = data;
@@ -119,21 +154,54 @@ Task make(const TaskRequest& request, const DatasetFacts& facts) {
   return task;
 }
 
+namespace {
+
+struct ProposedIds {
+  std::int64_t first_item = 0;
+  std::string why = {};  // a comment; "": the ids are those of the dataset
+};
+
+// A shift of the ids of codes is proposed only where all items of the dataset have codes with it and some
+// have none without it: ids may begin elsewhere because the first items are in no event.
+ProposedIds proposed_ids(const Proposal& p) {
+  const ItemCodes codes = read_codes(p.codes);
+  const auto without = [&](std::int64_t shift) {
+    return std::ranges::count_if(p.item_ids, [&](std::int64_t id) { return !codes.find(id - shift); });
+  };
+  const bool has_ids = std::filesystem::is_directory(p.codes);
+  const std::int64_t shift = has_ids || p.item_ids.empty() ? 0 : p.item_ids.front() - codes.items.front();
+  const std::int64_t as_is = without(0), shifted = shift == 0 ? as_is : without(shift);
+  const std::string all = with_separators(std::ssize(p.item_ids));
+  if (shift != 0 && shifted == 0 && as_is > 0)
+    return {shift,
+            fmt::format("The ids of the codes count from {}, those of the dataset from {}: {} of its {} "
+                        "items would have no codes.",
+                        codes.items.front(), p.item_ids.front(), with_separators(as_is), all)};
+  if (shift != 0 && shifted == 0)
+    return {0,
+            fmt::format("All items have codes by their ids as they are, and also with first_item = {}: "
+                        "which is right is not known. Set it if the ids of the codes count from elsewhere.",
+                        shift)};
+  if (as_is == 0) return {};
+  return {
+      0,
+      fmt::format(
+          "{} of {} items have no codes{}: they are neither learnt nor found.", with_separators(as_is), all,
+          shift == 0 ? "" : fmt::format(", {} with first_item = {}", with_separators(shifted), shift))};
+}
+
+}  // namespace
+
 std::string propose(const Proposal& p) {
   if (p.codes.empty())
     fail_usage("a model of kind semantic_ids needs the codes of items: name them by --codes");
-  const bool has_ids = std::filesystem::is_directory(p.codes);
-  std::int64_t first_item = 0;
-  if (!has_ids) first_item = std::max<std::int64_t>(0, p.smallest_item - read_codes(p.codes).items.front());
-  const ItemCodes codes = read_codes(p.codes, first_item);
+  const ProposedIds ids = proposed_ids(p);
+  const ItemCodes codes = read_codes(p.codes, ids.first_item);
   const CodeStatistics statistics = code_statistics(codes);
   std::string text = fmt::format("codes = {}\n",
                                  toml_quoted(std::filesystem::absolute(p.codes).lexically_normal().string()));
-  if (first_item != 0) {
-    text += toml_comment(fmt::format("The ids of the codes count from {}, those of the dataset from {}.",
-                                     codes.items.front() - first_item, p.smallest_item));
-    text += fmt::format("first_item = {}\n", first_item);
-  }
+  if (!ids.why.empty()) text += toml_comment(ids.why);
+  if (ids.first_item != 0) text += fmt::format("first_item = {}\n", ids.first_item);
   text += toml_comment(fmt::format("{} levels; {} items have {} different tuples.", codes.levels(),
                                    with_separators(statistics.items), with_separators(statistics.tuples)));
   text += fmt::format("codes_id = {}\n", toml_quoted(codes_checksum(codes)));

@@ -16,6 +16,10 @@ struct SemanticIdsOptions final : KindOptions {
   std::unique_ptr<KindOptions> clone() const override { return std::make_unique<SemanticIdsOptions>(*this); }
   void describe(ConfigFields& fields) override;
   std::int64_t* beam() override { return &config.beam; }
+  void settle() override;
+  void continue_from(const KindOptions& before) override;
+  void export_files(const Path& folder) override;
+  void open_export(const Path& folder) override;
 };
 
 namespace semantic_ids {
