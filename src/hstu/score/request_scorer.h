@@ -50,7 +50,7 @@ class RequestScorer {
     return std::ssize(items_of(request));
   }
   // So many are scored before other requests have their turn.
-  static constexpr std::int64_t kItemsOnHost = 4'096, kItemsOnGpu = 262'144;
+  static constexpr std::int64_t kItemsOnHost = 2'048, kItemsOnGpu = 262'144;
   std::int64_t most_items() const { return is_on_host_ ? kItemsOnHost : kItemsOnGpu; }
   // Of a request with others behind them: those from `first` on, at most `count`.
   ScoreRequest part_of(const ScoreRequest& request, std::int64_t first, std::int64_t count) const;
