@@ -16,7 +16,7 @@ _SHARD = "torch.distributed._shard."
 _CHECKPOINT = "torch.distributed.checkpoint."
 # What files of PyTorch name, by module. Anything else is refused: a pickle of others may name what it likes.
 KNOWN = {
-    "builtins": "getattr set",  # of the class ShardedTensor.ProcessGroupState, of sets of names
+    "builtins": "getattr set",  # of ShardedTensor.ProcessGroupState and sets of texts; nothing here calls them
     "_codecs": "encode",
     "collections": "Counter OrderedDict defaultdict",
     "pathlib": "Path PosixPath WindowsPath",
