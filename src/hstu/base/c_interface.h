@@ -40,7 +40,7 @@ class OfOneProcess {
   // them: they end before a fork, and begin again when they are needed.
   OfOneProcess() {
     static const int registered =
-        ::pthread_atfork([] { omp_pause_resource_all(omp_pause_hard); }, nullptr, nullptr);
+        ::pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
     check(registered == 0, "pthread_atfork has failed: {}", registered);
   }
   bool is_ours() const { return ::getpid() == process_; }
