@@ -1,6 +1,7 @@
 #include "hstu/serve/model_watch.h"
 
 #include <algorithm>
+#include <exception>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -69,14 +70,17 @@ ModelWatch::ModelWatch(const Path& folder, const PublishedExport& first, double 
           if (seconds_since(looked) < pause) continue;
           looked = Clock::now();
           pause = seconds;
-          const std::optional<Path> path = published_export(folder);
-          if (!path) continue;
-          const PublishedExport found = export_at(*path);
-          if (found == known) continue;
-          if (changed(found.path))
-            known = found;
-          else
-            pause = std::max(seconds, 10 * seconds_since(looked));
+          try {
+            const std::optional<Path> path = published_export(folder);
+            if (!path) continue;
+            const PublishedExport found = export_at(*path);
+            if (found == known) continue;
+            if (changed(found.path))
+              known = found;
+            else
+              pause = std::max(seconds, 10 * seconds_since(looked));
+          } catch (const std::exception&) {  // no memory: the next look may have it
+          }
         }
       }) {}
 

@@ -309,9 +309,8 @@ void serve(const ServeOptions& options, const std::atomic<bool>& stop) {
   for (const Clock::time_point begin = Clock::now(); seconds_since(begin) < options.drain_seconds;) wait();
   const std::int64_t lost = server.stop();
   check(lost == 0,
-        "{} of the accepted requests have no whole answer: their clients did not take it within {} s (hstu "
-        "serve "
-        "--request-seconds), or there was no memory for it",
+        "{} of the accepted requests have no whole answer: their clients did not take it within {} s "
+        "(hstu serve --request-seconds), or there was no memory for it",
         lost, options.http.request_seconds);
 }
 
