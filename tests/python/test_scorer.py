@@ -103,7 +103,7 @@ def test_threads_share_a_scorer_and_closing_waits_for_them(exported, cases):
         ({"events": ([1], [1], [256])}, "actions: a value does not fit"),
         ({"contexts": [1, 2]}, r"contexts: expected integers \(1,\)"),
         ({"events": None}, "events"),
-        ({"items": [1], "time": 2**61}, "requests\\[0\\]: time: 2305843009213693952 is no time"),
+        ({"items": [1], "time": 2**61}, "requests\\[0\\]: time: .*2305843009213693952"),
     ],
 )
 def test_wrong_requests_are_named(scorer, cases, change, text):
