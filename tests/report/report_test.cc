@@ -202,13 +202,13 @@ TEST(Report, TheMetricOfTheBestCheckpointComesFirstWithItsBaselinesByName) {
        {"ne", 3.6},
        {"log_loss", 1.5},
        {"ndcg@10", 0.31},
-       {"best", {{"metric", "ndcg@10"}}},
        {"item_baselines", {{"popularity", {{"ndcg@10", 0.2}}}, {"co_occurrence", {{"ndcg@10", 0.4}}}}}});
   const ReportSource source{.title = "run",
                             .metrics = RunMetrics(lines),
                             .specs = kRankingMetrics,
                             .config = "",
-                            .draws_negatives = true};
+                            .draws_negatives = true,
+                            .best = "ndcg@10"};
   const std::string page = report_html(source);
   EXPECT_THAT(page, HasSubstr("<div class=\"tiles\"><div><span>NDCG@10</span><b>0.3100</b><small>popularity "
                               "0.2000; co_occurrence 0.4000, better than the model</small>"));

@@ -33,7 +33,8 @@ void add_report_command(CLI::App& app) {
         .metrics = RunMetrics(read_json_lines(folder.metrics()), folder.metrics().string()),
         .specs = options.model.metrics(),
         .config = read_file(folder.config()),
-        .draws_negatives = negatives.per_positive > 0 && negatives.from != NegativeSource::all};
+        .draws_negatives = negatives.per_positive > 0 && negatives.from != NegativeSource::all,
+        .best = options.checkpoint.best};
     write_page(output, report_html(source));
     fmt::print("{}\n", output.string());
   });

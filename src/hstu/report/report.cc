@@ -50,11 +50,7 @@ std::vector<ShownMetric> shown_metrics(const ReportSource& source) {
     const auto k = spec.has_cutoff ? cutoff_of(name) : std::nullopt;
     shown.push_back({name, std::string(spec.title) + (k ? fmt::format("@{}", *k) : ""), &spec});
   };
-  const Json* const eval = source.metrics.last("eval");
-  if (eval != nullptr && eval->contains("best")) {
-    const std::string best = eval->at("best").value("metric", "");
-    if (const MetricSpec* const spec = find_metric(source.specs, best)) add(best, *spec);
-  }
+  if (const MetricSpec* const spec = find_metric(source.specs, source.best)) add(source.best, *spec);
   for (const MetricSpec& spec : source.specs)
     if (spec.is_plain()) add(std::string(spec.name), spec);
   return shown;

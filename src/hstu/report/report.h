@@ -14,6 +14,7 @@ struct ReportSource {
   MetricSpecs specs;             // of the run's kind of model
   std::string config;            // the text of config.toml
   bool draws_negatives = false;  // evaluations rank among items that are drawn
+  std::string best = {};         // the metric of the best checkpoint; "": none
 };
 
 // The page as text: result (the last values and the best), curves of metrics, that of the best checkpoint
