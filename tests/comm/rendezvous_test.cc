@@ -1,9 +1,8 @@
 // Strangers at the meeting of ranks.
 #include "hstu/comm/rendezvous.h"
 
-#include <cstring>
-#include <functional>
 #include <future>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -83,8 +82,8 @@ TEST_F(RanksAndStrangers, AThousandConnectionsAreNoMatter) {
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
   auto zero = start_rank_0(meeting(0));
-  std::vector<Socket> strangers;
-  for (int n = 0; n < 1000; ++n) strangers.push_back(stranger(n % 2 == 0 ? "" : "x"));
+  std::vector<Socket> strangers(1000);
+  for (std::size_t n = 0; n < strangers.size(); ++n) strangers[n] = stranger(n % 2 == 0 ? "" : "x");
   Meeting one = meeting(1);
   EXPECT_EQ(words_of_meeting(one), "");
   EXPECT_EQ(zero.get(), "");
@@ -160,12 +159,9 @@ TEST_F(RanksAndStrangers, RanksListenOnTheAddressByWhichTheyAreFoundAlone) {
 
 TEST(GroupToken, ItsProofIsSipHash) {
   // The paper's appendix: key 00..0f, text 00..0e; and the empty text of the reference implementation.
-  GroupToken key;
-  std::string text;
-  for (char c = 0; c < 16; ++c) {
-    reinterpret_cast<char*>(&key)[static_cast<int>(c)] = c;
-    if (c < 15) text += c;
-  }
+  const GroupToken key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
+  std::string text(15, '\0');
+  std::iota(text.begin(), text.end(), '\0');
   EXPECT_EQ(proof_of(key, text), 0xa129ca6149be45e5u);
   EXPECT_EQ(proof_of(key, ""), 0x726fdb47dd0e0e31u);
   EXPECT_EQ(proof_of(key, text.substr(0, 8)), 0x93f5f5799a932462u);
