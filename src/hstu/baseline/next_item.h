@@ -37,9 +37,9 @@ class NextItemBaselines {
                     std::span<const std::int64_t> evaluated, std::span<const std::int64_t> catalogue);
 
   // The rank of the item of each event at `positions` (n) among all items, from 1, without the items of the
-  // latest `seen_events` events of the user's history, as `samples` has it, or of all earlier events. kUnranked
-  // for one of these, and for an item that is not in the catalogue. The user's latest item is that of its
-  // history.
+  // latest `seen_events` events of the user's history, as `samples` has it, or of all earlier events.
+  // kUnranked for one of these, and for an item that is not in the catalogue. The user's latest item is that
+  // of its history.
   std::vector<std::int64_t> ranks(NextItemRule rule, std::span<const std::int64_t> positions,
                                   std::int64_t seen_events) const;
 

@@ -100,9 +100,9 @@ std::string next_events_config(const DatasetProfile& p, const Kind& kind, const 
                         .history = history,
                         .items = counts.items,
                         .has_times = p.manifest.times == Times::kSeconds,
-                         .codes = codes,
-                         .item_ids = codes.empty() ? std::vector<std::int64_t>() : all_items(Dataset(p.path)),
-                         .repeated = p.repeated});
+                        .codes = codes,
+                        .item_ids = codes.empty() ? std::vector<std::int64_t>() : all_items(Dataset(p.path)),
+                        .repeated = p.repeated});
   return text + "\n" + training_section(p, kind, size) + evaluation_section(p);
 }
 
