@@ -54,7 +54,8 @@ TEST_F(Program, AttentionBenchmarkNamesTheWordItDoesNotKnow) {
   EXPECT_THAT(complaint("--mask 99999999999,0"), HasSubstr("expected a whole number, found '99999999999'"));
   EXPECT_THAT(complaint("--direction up"), HasSubstr("fwd, bwd or both, found 'up'"));
   EXPECT_THAT(complaint("--type int8"), HasSubstr("bf16, fp16 or fp32, found 'int8'"));
-  EXPECT_THAT(complaint("--lengths uniform"), HasSubstr("fixed, zipf or lognormal, found 'uniform'"));
+  EXPECT_THAT(complaint("--lengths gamma"),
+              HasSubstr("fixed, uniform, normal, zipf or lognormal, found 'gamma'"));
   EXPECT_THAT(complaint("--bias time,day"),
               HasSubstr("position, time or both with a comma, found 'time,day'"));
   EXPECT_THAT(complaint("--device ampere"), HasSubstr("such as 8.0 or 9.0, found 'ampere'"));

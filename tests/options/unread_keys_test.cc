@@ -83,5 +83,18 @@ TEST(UnreadKeys, OfARunsOwnFileAreTakenAndThoseOfSetRefused) {
   EXPECT_THROW(read({"sparse_optimizer.beta1=0.5"}), UsageError);
 }
 
+// hstu train CONFIG --set schedule.decay=none: the file's decay_steps have lost their effect on purpose.
+TEST(UnreadKeys, OfAFileAreANoteBesideWordsOfSet) {
+  const std::string text = "[data]\npath = \"x\"\n[schedule]\ndecay = \"linear\"\ndecay_steps = 9\n";
+  const std::vector<std::string> set{"schedule.decay=none"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(parse_config<RunOptions>(text, "c.toml", set).schedule.decay, Decay::none);
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("note: schedule.decay_steps: it has no effect here, because it is read with a decay"));
+  EXPECT_THROW(parse_config<RunOptions>("[data]\npath = \"x\"\n[schedule]\ndecay_steps = 9\n", "c.toml"),
+               UsageError);
+}
+
 }  // namespace
 }  // namespace hstu

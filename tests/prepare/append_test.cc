@@ -247,26 +247,6 @@ TEST(Append, ALogThatIsTheLastSegmentAddsNothingAndItsIndexIsMadeWhereOneIsMissi
 }
 
 // The format of a log may change, so that other conditions are not refused.
-TEST(Append, OfALogWithoutEventsAddsNothing) {
-  const Path folder = temporary_folder();
-  write_log(folder / "0", random_log(3, 1, 0), 0, 1);
-  prepare(shop_schema(), folder / "0", folder / "ds");
-  const std::string id = read_manifest(folder / "ds").id;
-  const std::string log = read_file(folder / "0" / "day-0.csv");
-  std::filesystem::create_directory(folder / "1");
-  write_file(folder / "1" / "log.csv", log.substr(0, log.find('\n') + 1));
-  EXPECT_THROW(append(shop_schema(), folder / "1", folder / "ds"), NoEventsError);
-  Schema other = shop_schema();
-  other.keep = {parse_condition("kind = no such kind")};
-  EXPECT_THROW(append(other, folder / "0", folder / "ds"), NoEventsError);
-  other = shop_schema();  // which says that there is no header
-  other.csv->columns = {"user", "item", "at", "kind", "device", "brand"};
-  write_file(folder / "1" / "log.csv", "");
-  EXPECT_THROW(append(other, folder / "1", folder / "ds"), NoEventsError);
-  EXPECT_EQ(read_manifest(folder / "ds").id, id);
-  EXPECT_THROW(prepare(shop_schema(), folder / "1", folder / "no events"), NoEventsError);
-}
-
 TEST(Append, ReportsRulesThatHaveChanged) {
   const Path folder = temporary_folder();
   const std::vector<Row> rows = random_log(3, 4, 0);

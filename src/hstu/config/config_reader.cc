@@ -7,6 +7,7 @@
 
 #include "hstu/base/contains.h"
 #include "hstu/base/error.h"
+#include "hstu/base/terminal.h"
 #include "hstu/base/text.h"
 #include "hstu/config/config.h"
 #include "hstu/config/config_source.h"
@@ -180,6 +181,7 @@ struct ConfigReader::State {
   std::vector<std::size_t> open;  // the sections being described, outermost first
   std::vector<std::string> problems;
   UnreadKeys unread = UnreadKeys::refused;
+  bool has_overrides = false;                        // words of --set
   std::map<std::string, const toml::node*> changed;  // by path: keys with another value than their default
 
   Section& current() { return sections[open.back()]; }
@@ -242,6 +244,7 @@ ConfigReader::ConfigReader(std::string_view text, std::string_view source,
     : state_(std::make_unique<State>()) {
   state_->source = source;
   state_->unread = unread;
+  state_->has_overrides = !overrides.empty();
   state_->tables = config_tables(text, source, overrides);
   state_->open_section("", &state_->tables, false);
 }
@@ -305,7 +308,13 @@ void ConfigReader::read_if(bool is_read, std::string_view name, std::string_view
   const auto found = state_->changed.find(path);
   if (is_read || found == state_->changed.end()) return;
   const toml::node& node = *found->second;
-  if (state_->unread == UnreadKeys::taken && !is_overridden(node)) return;
+  const bool is_of_the_file = !is_overridden(node);
+  if (state_->unread == UnreadKeys::taken && is_of_the_file) return;
+  if (state_->has_overrides && is_of_the_file) {  // which may have chosen what does not read it
+    print_note("note: {}: it has no effect here, because it is read {} ({})\n", path, readers,
+               place(node.source()));
+    return;
+  }
   state_->report(path, fmt::format("it has no effect here, because it is read {}: leave it out", readers),
                  node);
 }
