@@ -50,6 +50,7 @@ class Kills(Plan):
         self.hits = collections.Counter()
         self.disturbances, self.disturbed = disturbances, collections.Counter()
         self.learn(log)
+        self.undisturbed = set(self.where)
         while len(self.pending) < wanted:
             self.pending += self.kills_of(self.where)
 
@@ -91,9 +92,9 @@ class Kills(Plan):
         return sum(times for kill, times in self.hits.items() if kill[:3] == rename)
 
     def full(self):
-        """So many kills; if they are enough for it, also one at each rename."""
+        """So many kills; if they are enough for it, also one at each rename of the undisturbed life."""
         kills = sum(self.hits.values())
-        each = self.wanted < 2 * len(self.where) or all(self.times(rename) for rename in self.where)
+        each = self.wanted < 2 * len(self.where) or all(self.times(rename) for rename in self.undisturbed)
         return kills >= 2 * self.wanted or (kills >= self.wanted and each)
 
     def kills_for(self, label):
@@ -185,7 +186,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--days", type=int, default=4)
-    parser.add_argument("--lives", type=int, default=100)
+    parser.add_argument("--lives", type=int, default=25)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disturbances", default=",".join(DISTURBANCES))
     parser.add_argument("--keep")

@@ -47,7 +47,7 @@ HEADER = "user,item,at,kind,brand\n"
 FIRST_SECOND, DAY, EVENTS = 1_700_000_000, 86_400, 150
 USERS, ITEMS = 20, 25  # of the first day; each further one has some new ones
 URL = f"s3://{object_server.BUCKET}/shop"
-LEFTOVER = re.compile(r"\.partial$|\.old$|\.new$|^\.removed_|^follow\.input$")
+LEFTOVER = re.compile(r"\.partial$|\.old$|\.new$|^\.removed_|^\.fresh_|^follow\.input$")
 AGE = 1000  # seconds since a file that is complete was written
 
 
