@@ -92,7 +92,9 @@ TEST(UnreadKeys, OfAFileAreANoteBesideWordsOfSet) {
   EXPECT_THAT(
       ::testing::internal::GetCapturedStderr(),
       HasSubstr("note: schedule.decay_steps: it has no effect here, because it is read with a decay"));
-  EXPECT_THROW(parse_config<RunOptions>("[data]\npath = \"x\"\n[schedule]\ndecay_steps = 9\n", "c.toml"),
+  const std::vector<std::string> of_another_section{"training.epochs=2"};
+  EXPECT_THROW(parse_config<RunOptions>("[data]\npath = \"x\"\n[schedule]\ndecay_steps = 9\n", "c.toml",
+                                        of_another_section),
                UsageError);
 }
 

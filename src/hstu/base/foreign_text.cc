@@ -21,9 +21,9 @@ bool is_path_below(std::string_view text) {
 }
 
 bool is_login(std::string_view text) {
-  constexpr std::string_view kKnown =
+  constexpr std::string_view kLoginCharacters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._@:%[]/+";
-  return !text.empty() && text.front() != '-' && text.find_first_not_of(kKnown) == text.npos;
+  return !text.empty() && text.front() != '-' && text.find_first_not_of(kLoginCharacters) == text.npos;
 }
 
 }  // namespace hstu

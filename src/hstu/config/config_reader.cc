@@ -181,7 +181,6 @@ struct ConfigReader::State {
   std::vector<std::size_t> open;  // the sections being described, outermost first
   std::vector<std::string> problems;
   UnreadKeys unread = UnreadKeys::refused;
-  bool has_overrides = false;                        // words of --set
   std::map<std::string, const toml::node*> changed;  // by path: keys with another value than their default
 
   Section& current() { return sections[open.back()]; }
@@ -219,6 +218,13 @@ struct ConfigReader::State {
     return node != nullptr && is_overridden(*node);
   }
 
+  // Whether --set has a key beside this one.
+  bool has_overrides(const std::string& path) const {
+    const toml::table* const table = toml::at_path(tables, path.substr(0, path.rfind('.'))).as_table();
+    return table != nullptr && std::any_of(table->begin(), table->end(),
+                                           [](const auto& entry) { return is_overridden(entry.second); });
+  }
+
   // One problem in place of one for each key of the other choice.
   std::string keys_of_another_choice(const Section& section, const std::vector<std::string>& keys) const {
     return fmt::format("{}: [{}] of {} has keys of another {}: {} ({}); {}", section.full(section.decides),
@@ -244,7 +250,6 @@ ConfigReader::ConfigReader(std::string_view text, std::string_view source,
     : state_(std::make_unique<State>()) {
   state_->source = source;
   state_->unread = unread;
-  state_->has_overrides = !overrides.empty();
   state_->tables = config_tables(text, source, overrides);
   state_->open_section("", &state_->tables, false);
 }
@@ -310,7 +315,7 @@ void ConfigReader::read_if(bool is_read, std::string_view name, std::string_view
   const toml::node& node = *found->second;
   const bool is_of_the_file = !is_overridden(node);
   if (state_->unread == UnreadKeys::taken && is_of_the_file) return;
-  if (state_->has_overrides && is_of_the_file) {  // which may have chosen what does not read it
+  if (is_of_the_file && state_->has_overrides(path)) {  // which may have chosen what does not read it
     print_note("note: {}: it has no effect here, because it is read {} ({})\n", path, readers,
                place(node.source()));
     return;
