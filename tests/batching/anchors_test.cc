@@ -254,6 +254,9 @@ TEST(Anchors, HoldoutsThatLeaveNothingAreRefused) {
   expect_error<UsageError>(find(50, {.first_window = 99}), {"hold-out windows", "from window 99"});
   expect_error<UsageError>(find(0, {.windows = 1}), {"hold-out windows", "window_seconds"});
   expect_error<UsageError>(find(0, {.seconds = 100'000}), {"leaves 0 of", "for training"});
+  const Anchors all = find_anchors(dataset, options_of(0, 0), {.seconds = 100'000}, {}, false);
+  EXPECT_EQ(all.training.size(), 0);  // of a model that is evaluated on a day that its hold-out covers
+  EXPECT_EQ(all.evaluation.size(), all.count);
   expect_error<UsageError>(find(0, {.train_user_fraction = 0}), {"leaves 0 of", "for training"});
   expect_error<UsageError>(find(0, {.train_user_fraction = 0.99999999}), {"0 for evaluation"});
   const Data equal = small::write(

@@ -71,6 +71,11 @@ TEST(UnreadKeys, WithTheirDefaultsSayNothing) {
   options.data.path = "x";
   const std::string text = to_toml(options);  // all keys
   EXPECT_EQ(to_toml(parse_config<RunOptions>(text, "resolved.toml")), text);
+  // A run's config.toml begins another run, also where its keys have lost their effect.
+  options.schedule.decay_steps = 9;
+  options.dense.config.momentum = 0.9;
+  const std::string resolved = to_toml(options);
+  EXPECT_EQ(to_toml(parse_config<RunOptions>(resolved, "resolved.toml")), resolved);
 }
 
 // A run that an earlier version began has the value in its file.

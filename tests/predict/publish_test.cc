@@ -179,6 +179,28 @@ TEST_F(Publish, ExportsAgainWhatAnExtendedDatasetDescribes) {
             std::filesystem::canonical(folder_ / "to/step_00000002"));
 }
 
+// Of a full disk, or of somebody who removes what a later export has as its base.
+TEST_F(Publish, ReplacesExportsThatCannotBeOpened) {
+  options_.checkpoint = {.every_steps = 2, .keep = 10};
+  options_.training.max_steps = 6;
+  run("run");
+  const auto at = [&](const char* step) {
+    publish({.run = folder_ / "run", .to = folder_ / "to", .checkpoint = step, .keep = 9, .full_every = 9});
+    EXPECT_EQ(rows_of(open_model_folder(folder_ / "to/current").checkpoint),
+              rows_of(Checkpoint(find_checkpoint(folder_ / "run/checkpoints", std::atoi(step)))));
+  };
+  at("2"), at("4");
+  std::filesystem::remove_all(folder_ / "to/step_00000002");  // the base of step 4
+  at("6");
+  EXPECT_EQ(published(), (std::set<std::string>{"current", "step_00000006"}));
+  std::filesystem::resize_file(folder_ / "to/step_00000006/weights/dense.safetensors", 100);
+  at("6");
+  std::filesystem::remove_all(folder_ / "to/step_00000006/dataset");
+  at("6");
+  write_file(folder_ / "to/step_00000006/manifest.json", "");
+  at("6");
+}
+
 TEST_F(Publish, ReplacesWhatAnotherRunPublishedOfThatStep) {
   options_.checkpoint = {.every_steps = 2, .keep = 10};
   options_.training.max_steps = 4;

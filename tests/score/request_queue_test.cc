@@ -32,7 +32,7 @@ TEST_F(Queue, AnswersASmallRequestBetweenLargeOnes) {
     RequestQueue queue(model, {});
     const auto submit = [&](int number, std::size_t items) {
       queue.submit(model, request(items), items > 1,
-                   [&, number](const ScoreAnswer& answer, const std::exception_ptr& failure) {
+                   [&, number, items](const ScoreAnswer& answer, const std::exception_ptr& failure) {
                      EXPECT_EQ(failure, nullptr);
                      EXPECT_EQ(answer.scores.size(), items);
                      order.push_back(number);  // by the one thread that computes

@@ -70,10 +70,10 @@ AnchorList thin(const Dataset& dataset, const AnchorList& list, std::int64_t str
   return thinned;
 }
 
-void check_split(const Anchors& anchors) {
+void check_split(const Anchors& anchors, bool trains) {
   const Holdout& holdout = anchors.holdout;
   const bool wanted = holdout.in_time() || holdout.of_users() || holdout.of_last();
-  if (anchors.training.size() > 0 && (!wanted || anchors.evaluation.size() > 0)) return;
+  if ((!trains || anchors.training.size() > 0) && (!wanted || anchors.evaluation.size() > 0)) return;
   fail_usage(
       "the hold-out leaves {} of {} samples for training and {} for evaluation (samples span {} s, held out "
       "from {}, train_user_fraction {}); change the hold-out or lower min_history",
@@ -88,7 +88,7 @@ void check_split(const Anchors& anchors) {
 }  // namespace
 
 Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const HoldoutOptions& holdout,
-                     std::vector<std::size_t> stages) {
+                     std::vector<std::size_t> stages, bool trains) {
   constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::min();
   if (stages.empty()) stages.push_back(dataset.segments().size());
   if (stages.size() > 1 && (holdout.last > 0 || holdout.split != LastSplit::none)) {
@@ -134,7 +134,7 @@ Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const H
     anchors.training = split_users(dataset, index.training_users, resolved, false);
   }
   if (options.anchor_stride != 1) anchors.training = thin(dataset, anchors.training, options.anchor_stride);
-  check_split(anchors);
+  check_split(anchors, trains);
   return anchors;
 }
 

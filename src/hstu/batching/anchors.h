@@ -25,9 +25,9 @@ struct Anchors {
 // Reads the dataset's anchor index (builds it if it is missing: dataset/anchor_index.h) and divides it. Does
 // not read windows that a hold-out in time takes or leaves completely; of the one that it divides, reads the
 // anchors' times. Throws what open_anchor_index throws, and UsageError if the hold-out is contradictory or
-// leaves no anchors for training or for evaluation.
+// leaves no anchors for evaluation or, if the run `trains`, for training.
 // `stages`: the segments that the run had in each stage, ascending; empty: one stage has all.
 Anchors find_anchors(const Dataset& dataset, const DataOptions& options, const HoldoutOptions& holdout,
-                     std::vector<std::size_t> stages = {});
+                     std::vector<std::size_t> stages = {}, bool trains = true);
 
 }  // namespace hstu

@@ -218,6 +218,16 @@ struct ConfigReader::State {
     return node != nullptr && is_overridden(*node);
   }
 
+  // Whether the file has every key of this one's section, as the resolved file of a run.
+  bool is_resolved(const std::string& path) const {
+    const auto section = std::find_if(sections.begin(), sections.end(), [&](const Section& one) {
+      return one.path == path.substr(0, path.rfind('.'));
+    });
+    return section != sections.end() && section->table != nullptr &&
+           std::all_of(section->known.begin(), section->known.end(),
+                       [&](const std::string& key) { return section->table->contains(key); });
+  }
+
   // Whether --set has a key beside this one.
   bool has_overrides(const std::string& path) const {
     const toml::table* const table = toml::at_path(tables, path.substr(0, path.rfind('.'))).as_table();
@@ -314,7 +324,7 @@ void ConfigReader::read_if(bool is_read, std::string_view name, std::string_view
   if (is_read || found == state_->changed.end()) return;
   const toml::node& node = *found->second;
   const bool is_of_the_file = !is_overridden(node);
-  if (state_->unread == UnreadKeys::taken && is_of_the_file) return;
+  if (is_of_the_file && (state_->unread == UnreadKeys::taken || state_->is_resolved(path))) return;
   if (is_of_the_file && state_->has_overrides(path)) {  // which may have chosen what does not read it
     print_note("note: {}: it has no effect here, because it is read {} ({})\n", path, readers,
                place(node.source()));

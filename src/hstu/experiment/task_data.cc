@@ -75,7 +75,7 @@ TaskData::TaskData(const RunOptions& options, Dataset opened, const std::vector<
     : dataset(std::move(opened)),
       task(task_of(options, dataset, is_trained)),
       anchors(find_anchors(dataset, options.data.options, options.evaluation.holdout,
-                           stages_of(dataset, earlier))),
+                           stages_of(dataset, earlier), !is_trained)),
       items(items_of(dataset, task, anchors.holdout)),
       catalogue(catalogue_of(dataset, task)),
       samples(dataset, task.data, items, catalogue),

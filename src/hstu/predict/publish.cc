@@ -79,16 +79,21 @@ std::string name_of(std::int64_t step) {
   return fmt::format("{}{:08}", kPrefix, step);
 }
 
-// Ascending: names of more digits are later.
-std::vector<Path> exports_in(const Path& folder) {
+// What has the name of an export, ascending: names of more digits are later.
+std::vector<Path> named_exports_in(const Path& folder) {
   std::vector<Path> exports;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().filename().string().starts_with(kPrefix) && is_export(entry.path()))
-      exports.push_back(entry.path());
+    if (entry.path().filename().string().starts_with(kPrefix)) exports.push_back(entry.path());
   std::sort(exports.begin(), exports.end(), [](const Path& a, const Path& b) {
     const std::string x = a.filename(), y = b.filename();
     return x.size() != y.size() ? x.size() < y.size() : x < y;
   });
+  return exports;
+}
+
+std::vector<Path> exports_in(const Path& folder) {
+  std::vector<Path> exports = named_exports_in(folder);
+  std::erase_if(exports, [](const Path& path) { return !is_export(path); });
   return exports;
 }
 
@@ -125,6 +130,22 @@ void remove_other(const Path& folder, const Path& path, const Source& source) {
   remove_export(path);
 }
 
+// Removes exports that cannot be opened (torn, altered, without their base): nothing is published on top of
+// them.
+void remove_unusable(const Path& folder) {
+  for (const Path& path : named_exports_in(folder)) {  // bases first
+    try {
+      if (!is_export(path)) continue;
+      open_model_folder(path);
+      read_manifest(ExportFolder{path}.dataset());
+    } catch (const std::exception& error) {
+      print_note("WARNING: {}: it is removed, and exported again where it is needed: {}\n", path.string(),
+                 error.what());
+      remove_export(path);
+    }
+  }
+}
+
 // The folder, for this process alone.
 class PublicationLock {
  public:
@@ -159,6 +180,7 @@ void export_again(const Path& path, ExportOptions next) {
 
 Path publish_in(const Path& folder, const PublishOptions& options) {
   remove_unfinished(folder);
+  remove_unusable(folder);
   const Source source = source_of(options);
   Path path = folder / name_of(source.step);
   remove_other(folder, path, source);

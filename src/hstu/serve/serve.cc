@@ -205,12 +205,17 @@ void Server::answer(const HttpRequest& request, Asked asked, const HttpServer::R
   const std::int64_t most = options_.queue.waiting > 0 ? std::min(options_.most_users, options_.queue.waiting)
                                                        : options_.most_users;
   if (std::ssize(body.requests) > most) fail_usage("{} requests in one body: at most {}", count, most);
-  std::int64_t candidates = 0, scored = 0;
-  for (const ScoreRequest& one : body.requests)
+  // Of /top the items of the answers count too; of several users also those that are scored without being
+  // named.
+  std::int64_t candidates = 0, scored = 0, answered = 0;
+  for (const ScoreRequest& one : body.requests) {
     candidates += std::ssize(one.items), scored += model->scored_items(one);
+    answered += std::min(one.top, one.items.empty() ? model->catalogue_size() : std::ssize(one.items));
+  }
+  if (body.requests.size() > 1) candidates = std::max({candidates, scored, answered});
   if (candidates > options_.most_candidates)
-    fail_usage("{} candidates in one body: at most {} (hstu serve --most-candidates)", candidates,
-               options_.most_candidates);
+    fail_usage("{} candidates, or items of lists, in one body: at most {} (hstu serve --most-candidates)",
+               candidates, options_.most_candidates);
   check_all(*queue_, *model, body);
   const bool is_large =
       std::ssize(body.requests) > options_.queue.most || scored > model->most_items() / kSmallPart;
