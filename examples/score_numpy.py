@@ -7,6 +7,7 @@ The tables are those of `hstu predict`: user, item, time (seconds), action (the 
 item of requests. The scores are those of `hstu predict` but for the rounding of fp32. docs/model.md has the formulas,
 docs/predict.md the files. Ids are whole numbers; context columns are not read.
 """
+
 import argparse
 import csv
 import json
@@ -26,8 +27,12 @@ def read_safetensors(path):
     types = {"F32": np.float32, "I64": np.int64}
     tensors = json.loads(data[8:begin])
     tensors.pop("__metadata__", None)
-    return {name: np.frombuffer(data[begin + t["data_offsets"][0]:begin + t["data_offsets"][1]], types[t["dtype"]])
-            .reshape(t["shape"]) for name, t in tensors.items()}
+    return {
+        name: np.frombuffer(
+            data[begin + t["data_offsets"][0] : begin + t["data_offsets"][1]], types[t["dtype"]]
+        ).reshape(t["shape"])
+        for name, t in tensors.items()
+    }
 
 
 def philox(key, low, high):
@@ -79,9 +84,10 @@ class Table:
         if not 0 <= id < self.rows:
             return np.zeros(self.dim)
         if id not in self.trained:
-            words = [w for c in range((self.dim + 3) // 4) for w in philox(self.key, id, c)][:self.dim]
-            self.trained[id] = (np.array([2 * (w >> 8) * 2.0**-24 - 1 for w in words], np.float32)
-                                * np.float32(1 / math.sqrt(self.rows)))
+            words = [w for c in range((self.dim + 3) // 4) for w in philox(self.key, id, c)][: self.dim]
+            self.trained[id] = np.array([2 * (w >> 8) * 2.0**-24 - 1 for w in words], np.float32) * np.float32(
+                1 / math.sqrt(self.rows)
+            )
         return self.trained[id].astype(np.float64)
 
 
@@ -103,7 +109,8 @@ class Model:
         self.tables = {info["name"]: Table(folder / "weights", info) for info in tables}
         self.w = {k: v.astype(np.float64) for k, v in read_safetensors(folder / "weights/dense.safetensors").items()}
         self.attributes = {
-            name: np.load(folder / f"dataset/attribute_{name}.npy") for name in self.dataset["attributes"]}
+            name: np.load(folder / f"dataset/attribute_{name}.npy") for name in self.dataset["attributes"]
+        }
         wanted = self.config["features"]["actions"]
         self.bits = [a["bit"] for a in self.dataset["actions"] if not wanted or a["name"] in wanted]
 
@@ -130,7 +137,7 @@ class Model:
         """Of a user's earlier (time, item, action), oldest first, those that the model sees."""
         data, bit = self.config["data"], {a["name"]: a["bit"] for a in self.dataset["actions"]}
         pools = [bit[p] for p in data["pools"] or self.dataset["pools"]]
-        events = events[-data["scan_limit"]:]
+        events = events[-data["scan_limit"] :]
         longest = length = data["history_length"]
         if data["history_strategy"] == "interleaved":
             cap = max(1, length // len(pools))
@@ -139,7 +146,7 @@ class Model:
         else:
             kept = {n for n, e in enumerate(events) if any(e[2] & pool for pool in pools)}
         room = self.config["model"]["max_sequence"] - 1 - len(self.config["features"]["context"])
-        return [events[n] for n in sorted(kept)][-min(longest, room):]
+        return [events[n] for n in sorted(kept)][-min(longest, room) :]
 
     def context_id(self, feature, user, time, item):
         values = {"user": user, "item": item, "hour": time % 86400 // 3600, "weekday": time % 604800 // 86400}
@@ -158,15 +165,17 @@ class Model:
             if rows:
                 content = content + self.mlp(np.concatenate(rows), "preprocessor.additional")
             table = w["preprocessor.action.table"]
-            bits = w["preprocessor.action.target"][0] if action is None else np.concatenate(
-                [table[j] if action & bit else 0 * table[j] for j, bit in enumerate(self.bits)])
+            bits = (
+                w["preprocessor.action.target"][0]
+                if action is None
+                else np.concatenate([table[j] if action & bit else 0 * table[j] for j, bit in enumerate(self.bits)])
+            )
             x.append(scale * (content + self.mlp(bits, "preprocessor.action")))
         size, contexts = len(x), len(context)
         places = [n if n < contexts else size - 1 - n + contexts for n in range(size)]
         ages = [query - t for t in [0] * contexts + [t for t, _, _ in history] + [query]]
         buckets = [int(min(math.sqrt(max(age, 1e-6) / 60), m["time_buckets"])) for age in ages]
-        return (np.array(x) + w["encoder.position"][np.minimum(places, m["positions"] - 1)]
-                + w["encoder.time"][buckets])
+        return np.array(x) + w["encoder.position"][np.minimum(places, m["positions"] - 1)] + w["encoder.time"][buckets]
 
     def layer(self, x, name, divisor):
         heads, width = self.config["model"]["heads"], self.config["model"]["head_dim"]

@@ -37,8 +37,11 @@ def main():
         for name, command in programs.items():
             line = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
             rounds[name].append(line)
-            print(f"{line['program']:24} {line['median_ms']:8.2f} ms a step, "
-                  f"{line['p10_ms']:.2f} to {line['p90_ms']:.2f}, {line['peak_rss_mib']} MiB", flush=True)
+            print(
+                f"{line['program']:24} {line['median_ms']:8.2f} ms a step, "
+                f"{line['p10_ms']:.2f} to {line['p90_ms']:.2f}, {line['peak_rss_mib']} MiB",
+                flush=True,
+            )
 
     median = {name: statistics.median(line["median_ms"] for line in lines) for name, lines in rounds.items()}
     memory = {name: max(line["peak_rss_mib"] for line in lines) for name, lines in rounds.items()}
@@ -46,8 +49,10 @@ def main():
     for name in programs:
         print(f"{name:8} {median[name]:8.2f} ms a step   {memory[name]:6} MiB at its peak")
     if "pytorch" in median:
-        print(f"hstu is {median['pytorch'] / median['hstu']:.2f} times as fast, "
-              f"with {memory['hstu'] / memory['pytorch']:.2f} of the memory")
+        print(
+            f"hstu is {median['pytorch'] / median['hstu']:.2f} times as fast, "
+            f"with {memory['hstu'] / memory['pytorch']:.2f} of the memory"
+        )
 
 
 if __name__ == "__main__":

@@ -40,23 +40,55 @@ def generate(millions, work):
     events = work / f"events-{millions}m"
     if not events.exists():
         print(f"generating {millions} M events", file=sys.stderr)
-        timed([HSTU, "generate", "yambda", "--users", millions * 1_000_000 // EVENTS_PER_USER, "--days", DAYS,
-               "--events-per-user-day", EVENTS_PER_USER / DAYS, "--items", 100_000, "--seed", 1,
-               "--output", events])
+        timed(
+            [
+                HSTU,
+                "generate",
+                "yambda",
+                "--users",
+                millions * 1_000_000 // EVENTS_PER_USER,
+                "--days",
+                DAYS,
+                "--events-per-user-day",
+                EVENTS_PER_USER / DAYS,
+                "--items",
+                100_000,
+                "--seed",
+                1,
+                "--output",
+                events,
+            ]
+        )
     return events
 
 
 def measure_hstu(events, dataset, threads, samples):
-    seconds, rss, _ = timed([HSTU, "prepare", "yambda", "--input", events, "--output", fresh(dataset),
-                             "--test-days", 0, "--threads", threads])
+    seconds, rss, _ = timed(
+        [
+            HSTU,
+            "prepare",
+            "yambda",
+            "--input",
+            events,
+            "--output",
+            fresh(dataset),
+            "--test-days",
+            0,
+            "--threads",
+            threads,
+        ]
+    )
     data = [json.loads(timed([HSTU, "bench", "data", dataset, "--samples", samples])[2]) for _ in range(2)]
     return {"events": data[0]["events"], "prepare_s": seconds, "prepare_rss_mib": rss, "open": data[1]}
 
 
 def measure_rival(python, events, dataset, threads, samples):
     rival = [python, ROOT / "tools/rival_data.py"]
-    prepared = json.loads(timed([*rival, "prepare", "--input", events, "--threads", threads,
-                                 "--output", fresh(dataset.with_name("rival"))])[2])
+    prepared = json.loads(
+        timed(
+            [*rival, "prepare", "--input", events, "--threads", threads, "--output", fresh(dataset.with_name("rival"))]
+        )[2]
+    )
     gathered = json.loads(timed([*rival, "gather", "--dataset", dataset, "--samples", samples])[2])
     return {"prepare": prepared, "gather": gathered}
 
@@ -77,25 +109,35 @@ def main():
     work = ROOT / "build/bench-data"
     work.mkdir(parents=True, exist_ok=True)
     figures = []
-    print("| events | prepare, M events/s | peak MiB | open + first batch, ms | samples/s, one core | kept events |\n"
-          "| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| events | prepare, M events/s | peak MiB | open + first batch, ms | samples/s, one core | kept events |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
     for millions in arguments.millions:
         events, dataset = generate(millions, work), work / f"dataset-{millions}m"
         ours = measure_hstu(events, dataset, arguments.threads, arguments.samples)
         data, rate = ours["open"], ours["events"] / ours["prepare_s"]
-        print(f"| {ours['events']:,} hstu | {rate / 1e6:.2f} | {ours['prepare_rss_mib']:.0f} | {data['open_ms']:.1f} | "
-              f"{data['samples_per_s']:,.0f} | {data['tokens_per_sample']:.0f} |", flush=True)
+        print(
+            f"| {ours['events']:,} hstu | {rate / 1e6:.2f} | {ours['prepare_rss_mib']:.0f} | {data['open_ms']:.1f} | "
+            f"{data['samples_per_s']:,.0f} | {data['tokens_per_sample']:.0f} |",
+            flush=True,
+        )
         figures.append({"hstu": ours})
         if not has_rival:
             continue
         theirs = measure_rival(arguments.python, events, dataset, arguments.threads, arguments.samples)
         prepared, gathered = theirs["prepare"], theirs["gather"]
-        print(f"| {prepared['events']:,} polars, NumPy | {prepared['events_per_s'] / 1e6:.2f} | "
-              f"{prepared['peak_rss_mib']:.0f} | | {gathered['samples_per_s']:,.0f} | "
-              f"{gathered['tokens_per_sample']:.0f} |")
-        print(f"| ratio | {rate / prepared['events_per_s']:.2f} | "
-              f"{ours['prepare_rss_mib'] / prepared['peak_rss_mib']:.2f} | | "
-              f"{data['samples_per_s'] / gathered['samples_per_s']:.1f} | |", flush=True)
+        print(
+            f"| {prepared['events']:,} polars, NumPy | {prepared['events_per_s'] / 1e6:.2f} | "
+            f"{prepared['peak_rss_mib']:.0f} | | {gathered['samples_per_s']:,.0f} | "
+            f"{gathered['tokens_per_sample']:.0f} |"
+        )
+        print(
+            f"| ratio | {rate / prepared['events_per_s']:.2f} | "
+            f"{ours['prepare_rss_mib'] / prepared['peak_rss_mib']:.2f} | | "
+            f"{data['samples_per_s'] / gathered['samples_per_s']:.1f} | |",
+            flush=True,
+        )
         figures[-1]["rival"] = theirs
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n")

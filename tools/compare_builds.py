@@ -7,6 +7,7 @@ Compared are config.toml, all files of all checkpoints, metrics.jsonl and manife
 and every score of `hstu eval --predictions`. A change of structure must print `same` for every case; a change that is
 meant to move bits names the cases that it moves in its commit. --gpu runs on the first GPU, with cases of its own.
 """
+
 import argparse
 import json
 import pathlib
@@ -15,15 +16,35 @@ import subprocess
 import sys
 
 # Keys that differ between two runs of one build, or between two builds.
-UNSTABLE = {"version", "commit", "checksum", "training_s", "save_s", "eval_s", "time_s", "left_s", "machine",
-            "memory_peak_mib"}
+UNSTABLE = {
+    "version",
+    "commit",
+    "checksum",
+    "training_s",
+    "save_s",
+    "eval_s",
+    "time_s",
+    "left_s",
+    "machine",
+    "memory_peak_mib",
+}
 UNSTABLE_ENDS = ("_ms", "_per_s", "tflops", "mfu")
 
 ROWS = ["adam", "adamw", "adagrad", "sgd"]
-LIMITS = ["tables.user_x_artist.capacity=500", "tables.user_x_artist.evict=lru+lfu",
-          "tables.user.capacity=60", "tables.user.evict=lru", "tables.item.admit.after=2"]
-DISK = ["tables.disk_folder=DISK", "tables.item.place=disk", "tables.item.host_memory=64KiB",
-        "tables.user_x_artist.place=disk", "tables.user_x_artist.host_memory=64KiB"]
+LIMITS = [
+    "tables.user_x_artist.capacity=500",
+    "tables.user_x_artist.evict=lru+lfu",
+    "tables.user.capacity=60",
+    "tables.user.evict=lru",
+    "tables.item.admit.after=2",
+]
+DISK = [
+    "tables.disk_folder=DISK",
+    "tables.item.place=disk",
+    "tables.item.host_memory=64KiB",
+    "tables.user_x_artist.place=disk",
+    "tables.user_x_artist.host_memory=64KiB",
+]
 
 # name: (configuration, ranks, settings). `steps` of each come from main.
 CPU_CASES = {
@@ -34,19 +55,40 @@ CPU_CASES = {
     "disk": ("quickstart", 1, DISK),
     "bf16-rows": ("quickstart", 1, ["tables.item.dtype=bf16", "tables.user.initial.kind=normal"]),
     "recompute": ("quickstart", 1, ["model.recompute_layer=true", "dense_optimizer.kind=sgd"]),
-    **{f"rows-{kind}": ("quickstart", 1, [f"sparse_optimizer.kind={kind}", "sparse_optimizer.learning_rate=0.01"])
-       for kind in ROWS},
+    **{
+        f"rows-{kind}": ("quickstart", 1, [f"sparse_optimizer.kind={kind}", "sparse_optimizer.learning_rate=0.01"])
+        for kind in ROWS
+    },
     "ranks": ("quickstart", 3, ["tables.ranks=split"]),
     "ranks-limits": ("quickstart", 3, ["tables.ranks=split", "ranks.pipeline=prefetch", *LIMITS]),
     "ranks-sparse": ("quickstart", 2, ["tables.ranks=table", "ranks.pipeline=sparse", "training.balance=nvidia"]),
-    "ranks-column": ("quickstart", 2, ["tables.ranks=column", "sparse_optimizer.kind=sgd", "training.balance=none",
-                                       "training.micro_batch_tokens=300"]),
+    "ranks-column": (
+        "quickstart",
+        2,
+        [
+            "tables.ranks=column",
+            "sparse_optimizer.kind=sgd",
+            "training.balance=none",
+            "training.micro_batch_tokens=300",
+        ],
+    ),
     "ranks-shards": ("quickstart", 3, ["tables.ranks=copy", "ranks.shard_optimizer=true"]),
-    "reference": ("quickstart", 1, ["model.attention_scale=longest_in_batch", "model.query_time=last_event",
-                                    "training.drop_last=true", "checkpoint.incremental=true"]),
+    "reference": (
+        "quickstart",
+        1,
+        [
+            "model.attention_scale=longest_in_batch",
+            "model.query_time=last_event",
+            "training.drop_last=true",
+            "checkpoint.incremental=true",
+        ],
+    ),
     "ranking-gr": ("movielens-100k-ranking-gr", 1, ["data.window_seconds=86400"]),
-    "ranking-gr-ranks": ("movielens-100k-ranking-gr", 2, ["data.window_seconds=86400", "tables.ranks=split",
-                                                          "training.batch_size=8"]),
+    "ranking-gr-ranks": (
+        "movielens-100k-ranking-gr",
+        2,
+        ["data.window_seconds=86400", "tables.ranks=split", "training.batch_size=8"],
+    ),
 }
 MOVIELENS_CASES = {
     "movielens-100k": ("movielens-100k", 1, []),
@@ -59,11 +101,26 @@ GPU_CASES = {
     "host": ("quickstart", 1, ["device=cuda", "tables.place=host"]),
     "parts": ("quickstart", 1, ["device=cuda", "precision=bf16", "training.micro_batch_tokens=300"]),
     "rows-adagrad": ("quickstart", 1, ["device=cuda", "sparse_optimizer.kind=adagrad"]),
-    "rows-adam": ("quickstart", 1, ["device=cuda", "sparse_optimizer.kind=adam",
-                                    "sparse_optimizer.learning_rate=0.01"]),
-    "long": ("quickstart", 1, ["device=cuda", "precision=bf16", "data.history_length=4000", "model.max_sequence=4096",
-                               "model.positions=4096", "training.batch_size=8", "model.head_dim=128", "model.dim=128",
-                               "model.recompute_norm=true"]),
+    "rows-adam": (
+        "quickstart",
+        1,
+        ["device=cuda", "sparse_optimizer.kind=adam", "sparse_optimizer.learning_rate=0.01"],
+    ),
+    "long": (
+        "quickstart",
+        1,
+        [
+            "device=cuda",
+            "precision=bf16",
+            "data.history_length=4000",
+            "model.max_sequence=4096",
+            "model.positions=4096",
+            "training.batch_size=8",
+            "model.head_dim=128",
+            "model.dim=128",
+            "model.recompute_norm=true",
+        ],
+    ),
     "ranking-gr": ("movielens-100k-ranking-gr", 1, ["device=cuda", "precision=bf16", "data.window_seconds=86400"]),
 }
 
@@ -78,8 +135,11 @@ def run(command, **options):
 def stable(value):
     """The value without what differs between two runs of one build."""
     if isinstance(value, dict):
-        return {key: stable(inner) for key, inner in value.items()
-                if key not in UNSTABLE and not key.endswith(UNSTABLE_ENDS)}
+        return {
+            key: stable(inner)
+            for key, inner in value.items()
+            if key not in UNSTABLE and not key.endswith(UNSTABLE_ENDS)
+        }
     return [stable(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -118,8 +178,14 @@ def differences(old, new):
 def train(build, source, data, case, steps, output, disk):
     configuration, ranks, settings = case
     output.parent.mkdir(parents=True, exist_ok=True)
-    words = [f"data.path={data}", f"training.max_steps={steps}", "metrics.every_steps=7", "checkpoint.every_steps=40",
-             "device=host", *settings]
+    words = [
+        f"data.path={data}",
+        f"training.max_steps={steps}",
+        "metrics.every_steps=7",
+        "checkpoint.every_steps=40",
+        "device=host",
+        *settings,
+    ]
     command = [build / "hstu", "train", source / "configs" / f"{configuration}.toml", "--output", output]
     for word in words:
         command += ["--set", word.replace("DISK", str(disk))]
@@ -144,10 +210,38 @@ def main():
     scratch.mkdir(parents=True)
     data = words.data.resolve() if words.data else scratch / "dataset"
     if not words.data:
-        run([words.old / "hstu", "generate", "yambda", "--users", 200, "--days", 30, "--items", 500, "--seed", 1,
-             "--output", scratch / "events"])
-        run([words.old / "hstu", "prepare", "yambda", "--input", scratch / "events", "--output", data, "--test-days", 0,
-             "--min-history", 0])
+        run(
+            [
+                words.old / "hstu",
+                "generate",
+                "yambda",
+                "--users",
+                200,
+                "--days",
+                30,
+                "--items",
+                500,
+                "--seed",
+                1,
+                "--output",
+                scratch / "events",
+            ]
+        )
+        run(
+            [
+                words.old / "hstu",
+                "prepare",
+                "yambda",
+                "--input",
+                scratch / "events",
+                "--output",
+                data,
+                "--test-days",
+                0,
+                "--min-history",
+                0,
+            ]
+        )
     cases = {name: (case, data, words.steps) for name, case in (GPU_CASES if words.gpu else CPU_CASES).items()}
     if words.movielens and not words.gpu:
         run([words.old / "hstu", "prepare", "movielens", "--input", words.movielens, "--output", scratch / "movielens"])

@@ -55,8 +55,11 @@ class Kills(Plan):
             self.pending += self.kills_of(self.where)
 
     def kills_of(self, renames):
-        kills = [Kill(*rename, moment, self.draw.choice(self.ways(rename)))
-                 for rename in renames for moment in ("before", "after")]
+        kills = [
+            Kill(*rename, moment, self.draw.choice(self.ways(rename)))
+            for rename in renames
+            for moment in ("before", "after")
+        ]
         self.draw.shuffle(kills)
         return kills
 

@@ -79,8 +79,21 @@ class Loop:
         return done.stdout
 
     def prepare(self, *words: object) -> None:
-        self.hstu("prepare", "yambda", "--mappings", "events", "--test-days", 0, "--min-history", 0, "--train-days",
-                  10 * self.words.days, "--threads", self.words.threads, *words)
+        self.hstu(
+            "prepare",
+            "yambda",
+            "--mappings",
+            "events",
+            "--test-days",
+            0,
+            "--min-history",
+            0,
+            "--train-days",
+            10 * self.words.days,
+            "--threads",
+            self.words.threads,
+            *words,
+        )
 
     def split(self) -> None:
         """Writes logs/NN, a folder for each day in the layout of the whole log."""
@@ -93,9 +106,20 @@ class Loop:
         for day, of_day in by_day.items():
             folder = self.folder / "logs" / f"{day:02}"
             folder.mkdir(parents=True)
-            subprocess.run([self.programs / "hstu-prepare", "from-csv", folder / "multi_event.parquet", "--integers",
-                            *integers, "--texts", "event_type"],
-                           input="\n".join([header, *of_day]) + "\n", text=True, check=True)
+            subprocess.run(
+                [
+                    self.programs / "hstu-prepare",
+                    "from-csv",
+                    folder / "multi_event.parquet",
+                    "--integers",
+                    *integers,
+                    "--texts",
+                    "event_type",
+                ],
+                input="\n".join([header, *of_day]) + "\n",
+                text=True,
+                check=True,
+            )
 
     def days(self) -> list[pathlib.Path]:
         return sorted((self.folder / "logs").iterdir())
@@ -112,8 +136,18 @@ class Loop:
         return time.monotonic() - began - others
 
     def train(self, dataset: str, run: str, seed: int) -> None:
-        self.hstu("train", "config.toml", "--set", f"data.path={dataset}", "--set", f"seed={seed}", "--output", run,
-                  "--threads", self.words.threads)
+        self.hstu(
+            "train",
+            "config.toml",
+            "--set",
+            f"data.path={dataset}",
+            "--set",
+            f"seed={seed}",
+            "--output",
+            run,
+            "--threads",
+            self.words.threads,
+        )
 
     def train_daily(self, seed: int) -> None:
         """Begins with two days, as the latest one is held out, and goes on with each further day."""
@@ -162,26 +196,43 @@ def main() -> None:
     words.folder.mkdir(parents=True)
     loop = Loop(words)
     (words.folder / "config.toml").write_text(CONFIG)
-    loop.hstu("generate", "yambda", "--users", words.users, "--days", words.days, "--items", words.items, "--seed", 1,
-              "--output", "events")
+    loop.hstu(
+        "generate",
+        "yambda",
+        "--users",
+        words.users,
+        "--days",
+        words.days,
+        "--items",
+        words.items,
+        "--seed",
+        1,
+        "--output",
+        "events",
+    )
     loop.split()
     began = time.monotonic()
     loop.prepare("--input", "events", "--output", "whole")
     one = time.monotonic() - began
     appends = loop.append_all("appended")
     whole, appended = loop.events("whole"), loop.events("appended")
-    print(f"events: {len(whole):,} by one prepare, {len(appended):,} by {len(loop.days()) - 1} appends, "
-          f"{'the same' if whole == appended else 'DIFFERENT'} by user and time; "
-          f"{one:.1f} s and {appends:.1f} s")
+    print(
+        f"events: {len(whole):,} by one prepare, {len(appended):,} by {len(loop.days()) - 1} appends, "
+        f"{'the same' if whole == appended else 'DIFFERENT'} by user and time; "
+        f"{one:.1f} s and {appends:.1f} s"
+    )
     if whole != appended:
         sys.exit(1)
     for seed in range(1, words.seeds + 1):
         loop.train("whole", f"whole-{seed}", seed)
         loop.train_daily(seed)
         once, daily = loop.result(f"whole-{seed}"), loop.result(f"daily-{seed}")
-        print(f"seed {seed}: AUC and NE of the last day, {once['n']:,} samples: one run {once['auc']:.4f}, "
-              f"{once['ne']:.4f}; day by day {daily['auc']:.4f}, {daily['ne']:.4f}; baseline "
-              f"{once['baseline_auc']:.4f}, {once['baseline_ne']:.4f}", flush=True)
+        print(
+            f"seed {seed}: AUC and NE of the last day, {once['n']:,} samples: one run {once['auc']:.4f}, "
+            f"{once['ne']:.4f}; day by day {daily['auc']:.4f}, {daily['ne']:.4f}; baseline "
+            f"{once['baseline_auc']:.4f}, {once['baseline_ne']:.4f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

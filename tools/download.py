@@ -8,6 +8,7 @@ yambda: the events of Yambda and what its items belong to, for `hstu prepare yam
 of the reference, for `hstu prepare mlcommons`. The size is stated first. A download that was interrupted continues
 where it stopped when the command is given again. A file has its name only when its sum was checked.
 """
+
 import argparse
 import hashlib
 import http.client
@@ -22,8 +23,10 @@ import urllib.request
 # The revision whose sums the reference lists.
 YAMBDA = "https://huggingface.co/datasets/yandex/yambda/resolve/dd6f3a19eef5866e346c3270e098baa641a44948"
 MLCOMMONS = "https://training.mlcommons-storage.org/metadata/dlrmv4_dataset.uri"
-MAPPINGS = {"artist_item_mapping.parquet": "a7fa1226d16d2867eb7ca43f395091d0",
-            "album_item_mapping.parquet": "40a37753824093fa6d5c89a50c7c5191"}
+MAPPINGS = {
+    "artist_item_mapping.parquet": "a7fa1226d16d2867eb7ca43f395091d0",
+    "album_item_mapping.parquet": "40a37753824093fa6d5c89a50c7c5191",
+}
 CHUNK = 1 << 20
 TRIES = 5
 
@@ -131,7 +134,7 @@ def fetch(file, part):
         attempt += 1
         if attempt == TRIES:
             raise DownloadError(f"{file.url}: {problem}; give the command again to continue")
-        time.sleep(min(0.2 * 4 ** attempt, 30))
+        time.sleep(min(0.2 * 4**attempt, 30))
 
 
 def check(file, part):
@@ -142,8 +145,10 @@ def check(file, part):
     if part.stat().st_size == file.size and digest.hexdigest() == file.digest:
         return
     part.unlink()
-    raise DownloadError(f"{file.name}: the {file.algorithm} sum is {digest.hexdigest()}, expected {file.digest}: what "
-                        "was downloaded is removed; give the command again")
+    raise DownloadError(
+        f"{file.name}: the {file.algorithm} sum is {digest.hexdigest()}, expected {file.digest}: what "
+        "was downloaded is removed; give the command again"
+    )
 
 
 def download(files, folder):

@@ -2,6 +2,7 @@
 
 For developers: python tools/golden_metrics.py (needs numpy and scikit-learn). The tests only read the file.
 """
+
 import json
 import pathlib
 
@@ -59,14 +60,16 @@ def main():
     written = []
     for name, (scores, labels, groups) in cases.items():
         expected = measure(scores, labels, groups)
-        written.append({
-            "name": name,
-            # The shortest digits of each float32, which read back to the same float32.
-            "probabilities": [float(str(score)) for score in scores],
-            "labels": labels.tolist(),
-            "groups": groups.tolist(),
-            "expected": {key: v if isinstance(v, int) else float(v) for key, v in expected.items()},
-        })
+        written.append(
+            {
+                "name": name,
+                # The shortest digits of each float32, which read back to the same float32.
+                "probabilities": [float(str(score)) for score in scores],
+                "labels": labels.tolist(),
+                "groups": groups.tolist(),
+                "expected": {key: v if isinstance(v, int) else float(v) for key, v in expected.items()},
+            }
+        )
     path = pathlib.Path(__file__).parent.parent / "tests/golden/metrics.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("[\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in written) + "\n]\n")

@@ -51,9 +51,7 @@ class Config:
     attention: str = "jagged"  # "jagged" (a loop over samples) or "padded" (one dense square a head)
 
     def with_reference_quirks(self):
-        return Config(
-            **{**vars(self), "attention_scale": "longest_in_batch", "query_time": "last_event", "pi": 3.14}
-        )
+        return Config(**{**vars(self), "attention_scale": "longest_in_batch", "query_time": "last_event", "pi": 3.14})
 
 
 @dataclass
@@ -300,7 +298,4 @@ def expand_rows(batch, item_rows, attribute_rows):
 
 def laptop_config(**changes):
     """The small configuration of the speed comparison: reference preprocessor, encoder and heads."""
-    return Config(
-        **{"dim": 64, "table_dim": 64, "layers": 2, "heads": 2, "qk_dim": 32, "value_dim": 32, **changes}
-    )
-
+    return Config(**{"dim": 64, "table_dim": 64, "layers": 2, "heads": 2, "qk_dim": 32, "value_dim": 32, **changes})

@@ -46,8 +46,9 @@ def write_tables(folder, events, train, train_end):
         new_user = not sessions or sessions[-1][0] != user
         if new_user or time - sessions[-1][3][-1] > SESSION_GAP_SECONDS:
             sessions.append((user, 0 if new_user else sessions[-1][1] + 1, [], [], [], [], [], []))
-        for values, value in zip(sessions[-1][2:], (item, time, TYPES.index(kind), organic, ratio, length),
-                                 strict=True):
+        for values, value in zip(
+            sessions[-1][2:], (item, time, TYPES.index(kind), organic, ratio, length), strict=True
+        ):
             values.append(value)
     index = {}
     for user, session, items, *_ in sessions:
@@ -59,14 +60,24 @@ def write_tables(folder, events, train, train_end):
     test_start = last - TEST_SECONDS
     test = [event for event in events if test_start <= event[1] < last and event[0] in users]
 
-    names = ["uid", "session_id", "item_ids", "timestamps", "event_types", "is_organic", "played_ratio_pct",
-             "track_length_seconds"]
+    names = [
+        "uid",
+        "session_id",
+        "item_ids",
+        "timestamps",
+        "event_types",
+        "is_organic",
+        "played_ratio_pct",
+        "track_length_seconds",
+    ]
     (folder / "train_sessions.csv").write_text(csv([names, *sessions]))
     names = ["uid", "session_ids", "session_lens", "session_offsets"]
     (folder / "session_index.csv").write_text(csv([names, *((user, *lists) for user, lists in index.items())]))
     names = ["uid", "timestamp", "item_id", "is_organic", "played_ratio_pct", "track_length_seconds", "event_type"]
-    rows = [(user, time, item, organic, ratio, length, TYPES.index(kind))
-            for user, time, item, kind, ratio, organic, length in test]
+    rows = [
+        (user, time, item, organic, ratio, length, TYPES.index(kind))
+        for user, time, item, kind, ratio, organic, length in test
+    ]
     (folder / "test_events.csv").write_text(csv([names, *rows]))
     meta = {
         "size": "5b",

@@ -6,6 +6,7 @@ Each run trains a small model on generated events. A step counts as one of 32,76
 hyperparameters have the benchmark's values (submission.rules = "rehearsal"): that is what the checkers are given, and
 why this is never a result. The AUC is that of the run.
 """
+
 import argparse
 import json
 import pathlib
@@ -82,10 +83,34 @@ def run(*words):
 
 
 def make_data(hstu, folder):
-    for words in (["generate", "yambda", "--users", 400, "--days", 30, "--items", 300, "--seed", 1, "--output",
-                   folder / "events"],
-                  ["prepare", "yambda", "--input", folder / "events", "--output", folder / "dataset", "--test-days", 0,
-                   "--min-history", 0]):
+    for words in (
+        [
+            "generate",
+            "yambda",
+            "--users",
+            400,
+            "--days",
+            30,
+            "--items",
+            300,
+            "--seed",
+            1,
+            "--output",
+            folder / "events",
+        ],
+        [
+            "prepare",
+            "yambda",
+            "--input",
+            folder / "events",
+            "--output",
+            folder / "dataset",
+            "--test-days",
+            0,
+            "--min-history",
+            0,
+        ],
+    ):
         status, text = run(hstu, *words)
         assert status == 0, text
 
@@ -97,8 +122,11 @@ def train(hstu, folder, number):
     assert status == 0, text
     last = json.loads((name / "summary.json").read_text())
     auc = last["eval"]["auc"] if last["eval"] else float("nan")
-    print(f"run {number}: {last['reason']} at step {last['step']} (evaluation {last['step'] / 70:.2f}), "
-          f"AUC {auc:.4f}, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"run {number}: {last['reason']} at step {last['step']} (evaluation {last['step'] / 70:.2f}), "
+        f"AUC {auc:.4f}, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return name
 
 

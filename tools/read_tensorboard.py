@@ -3,6 +3,7 @@
 
 Needs: pip install tensorboard.  Usage: tools/read_tensorboard.py RUN
 """
+
 import json
 import math
 import pathlib

@@ -89,9 +89,7 @@ class Trainer:
         self.ranker = hstu.Ranker(config).train()
         self.parameters = list(self.ranker.parameters())
         # PyTorch's fastest form of Adam on a CPU.
-        self.adam = torch.optim.Adam(
-            self.parameters, lr=LEARNING_RATE, betas=(0.95, 0.999), eps=1e-8, fused=True
-        )
+        self.adam = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, betas=(0.95, 0.999), eps=1e-8, fused=True)
         self.tables = [Table(TABLE_ROWS, config.table_dim) for _ in range(1 + config.attributes + config.contextual)]
 
     def step(self, batch):
@@ -111,9 +109,7 @@ class Trainer:
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=60, help="timed steps")
     parser.add_argument("--warmup", type=int, default=10, help="steps before the timed ones")
     parser.add_argument("--threads", type=int, default=2)

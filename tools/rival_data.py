@@ -37,16 +37,24 @@ def prepare(arguments):
     plus = pl.col("listen") & (pl.col("ratio") >= 50)
     skip = pl.col("listen") & (pl.col("ratio") < 50)
     log = log.with_columns(
-        action=plus.cast(pl.UInt8) + 2 * pl.col("like").cast(pl.UInt8) + 4 * skip.cast(pl.UInt8)
-        + 128 * pl.col("listen").cast(pl.UInt8))
+        action=plus.cast(pl.UInt8)
+        + 2 * pl.col("like").cast(pl.UInt8)
+        + 4 * skip.cast(pl.UInt8)
+        + 128 * pl.col("listen").cast(pl.UInt8)
+    )
     arguments.output.mkdir(parents=True)
-    for column, file, dtype in [("item_id", "item", np.uint32), ("timestamp", "timestamp", np.uint32),
-                                ("action", "action", np.uint8), ("is_organic", "context_is_organic", np.uint8)]:
+    for column, file, dtype in [
+        ("item_id", "item", np.uint32),
+        ("timestamp", "timestamp", np.uint32),
+        ("action", "action", np.uint8),
+        ("is_organic", "context_is_organic", np.uint8),
+    ]:
         np.save(arguments.output / f"{file}.npy", log[column].to_numpy().astype(dtype, copy=False))
     users = log["uid"].rle().struct.unnest()
     np.save(arguments.output / "user_ids.npy", users["value"].to_numpy().astype(np.int64))
-    np.save(arguments.output / "user_offsets.npy",
-            np.concatenate([[0], np.cumsum(users["len"].to_numpy(), dtype=np.int64)]))
+    np.save(
+        arguments.output / "user_offsets.npy", np.concatenate([[0], np.cumsum(users["len"].to_numpy(), dtype=np.int64)])
+    )
     seconds = time.perf_counter() - begin
     return {"events": rows, "seconds": seconds, "events_per_s": rows / seconds, "peak_rss_mib": peak_mib()}
 
@@ -65,7 +73,7 @@ def gather(arguments):
     anchors = []
     for user in busy:  # consecutive anchors of a user, as a window of one day has them
         first = offsets[user] + arguments.history
-        ranked = first + np.flatnonzero(action[first:offsets[user + 1]] & 128)[:50]
+        ranked = first + np.flatnonzero(action[first : offsets[user + 1]] & 128)[:50]
         anchors.append(np.stack([np.full(len(ranked), offsets[user]), ranked]))
         if sum(a.shape[1] for a in anchors) >= arguments.samples:
             break
@@ -74,7 +82,7 @@ def gather(arguments):
     tokens, begin = 0, time.perf_counter()
     for first in range(0, len(anchors), arguments.batch):
         histories, sizes = [], []
-        for start, anchor in anchors[first:first + arguments.batch]:
+        for start, anchor in anchors[first : first + arguments.batch]:
             low = max(start, anchor - 20000)
             seen = action[low:anchor]
             kept = np.concatenate([np.flatnonzero(seen & bit)[-cap:] for bit in (1, 2, 4)])
@@ -87,8 +95,13 @@ def gather(arguments):
         places.astype(np.int32), time_of[where].astype(np.int64), action[where] & 127
         tokens += len(where)
     seconds = time.perf_counter() - begin
-    return {"samples": len(anchors), "seconds": seconds, "samples_per_s": len(anchors) / seconds,
-            "tokens_per_sample": tokens / len(anchors), "peak_rss_mib": peak_mib()}
+    return {
+        "samples": len(anchors),
+        "seconds": seconds,
+        "samples_per_s": len(anchors) / seconds,
+        "tokens_per_sample": tokens / len(anchors),
+        "peak_rss_mib": peak_mib(),
+    }
 
 
 def main():

@@ -4,8 +4,12 @@ import itertools
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 800, 420, 70, 50, 50, 190
 COLOURS = {"dlrm/weak": "#0969da", "fixed/weak": "#1a7f37", "zipf/weak": "#bf8700", "backend/weak": "#8250df"}
-NAMES = {"dlrm/weak": "DLRMv4", "fixed/weak": "ranking, fixed lengths", "zipf/weak": "ranking, zipf lengths",
-         "backend/weak": "table behind a cache"}
+NAMES = {
+    "dlrm/weak": "DLRMv4",
+    "fixed/weak": "ranking, fixed lengths",
+    "zipf/weak": "ranking, zipf lengths",
+    "backend/weak": "table behind a cache",
+}
 STYLE = "text { font: 14px system-ui, sans-serif; fill: #1f2328 } .grid { stroke: #d1d9e0 }"
 
 
@@ -15,8 +19,11 @@ def efficiencies(result):
     for entry in result["cases"].values():
         if entry.get("group") in NAMES and "samples_per_s" in entry:
             rates.setdefault(entry["group"], {})[entry["ranks"]] = entry["samples_per_s"]
-    return {group: {ranks: rate / ranks / of_group[1] for ranks, rate in sorted(of_group.items())}
-            for group, of_group in rates.items() if 1 in of_group}
+    return {
+        group: {ranks: rate / ranks / of_group[1] for ranks, rate in sorted(of_group.items())}
+        for group, of_group in rates.items()
+        if 1 in of_group
+    }
 
 
 def draw(result):
@@ -33,12 +40,16 @@ def draw(result):
         return TOP + (HEIGHT - TOP - BOTTOM) * (1.05 - value) / (1.05 - least)
 
     label = "Samples a second of several ranks over as many times those of one; one host only"
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">',
-             f"  <style>{STYLE}</style>", f'  <rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-             f'  <text x="{LEFT}" y="28">{label}</text>']
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">',
+        f"  <style>{STYLE}</style>",
+        f'  <rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        f'  <text x="{LEFT}" y="28">{label}</text>',
+    ]
     for tenth in range(round(least * 10), 11):
-        lines.append(f'  <line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tenth / 10):.1f}" '
-                     f'y2="{y(tenth / 10):.1f}"/>')
+        lines.append(
+            f'  <line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tenth / 10):.1f}" y2="{y(tenth / 10):.1f}"/>'
+        )
         lines.append(f'  <text x="{LEFT - 52}" y="{y(tenth / 10) + 5:.1f}">{10 * tenth} %</text>')
     for doubling in range(doublings + 1):
         lines.append(f'  <text x="{x(1 << doubling) - 4:.1f}" y="{HEIGHT - 20}">{1 << doubling}</text>')

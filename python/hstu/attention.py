@@ -81,7 +81,8 @@ def hstu_attention(
     q, *rest = map(_tensor, arrays)
     alpha = q.shape[-1] ** -0.5 if alpha is None else alpha
     return torch.ops.hstu.attention(  # type: ignore[no-any-return]
-        q, *rest, alpha, scale, window_left, window_right, target_group, longest, deterministic)
+        q, *rest, alpha, scale, window_left, window_right, target_group, longest, deterministic
+    )
 
 
 def _tensor(x: Any) -> Tensor | None:
@@ -90,8 +91,9 @@ def _tensor(x: Any) -> Tensor | None:
 
 def _check(q: Tensor, k: Tensor, v: Tensor, *settings: Any) -> None:
     if q.dim() != 3 or k.dim() != 3 or k.shape != v.shape or q.shape[1:] != k.shape[1:]:
-        raise ValueError(f"q, k, v: expected (tokens, heads, D), found {tuple(q.shape)}, {tuple(k.shape)}, "
-                         f"{tuple(v.shape)}")
+        raise ValueError(
+            f"q, k, v: expected (tokens, heads, D), found {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}"
+        )
     for name, x in [("k", k), ("v", v), *zip(_TENSORS, settings)]:
         wanted = _TENSORS.get(name, q.dtype)
         if q.dtype == torch.float64 and wanted == torch.float32:  # on a CPU alone
@@ -145,8 +147,12 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *settings: Any) -> Tensor:
     return o
 
 
-@custom_op("hstu::attention_backward", mutates_args=(), device_types="cuda",
-           schema=f"(Tensor d_o, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+@custom_op(
+    "hstu::attention_backward",
+    mutates_args=(),
+    device_types="cuda",
+    schema=f"(Tensor d_o, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+)
 def _backward(d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, *settings: Any) -> tuple[Tensor, ...]:
     """dq, dk, dv and the gradients of the two tables, empty for a table that is not there."""
     library, stream = load(), torch.cuda.current_stream(q.device).cuda_stream

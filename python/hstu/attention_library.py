@@ -57,8 +57,8 @@ class Library:
         size = self.problem().size
         if size != ctypes.sizeof(Problem):
             raise RuntimeError(
-                "libhstu_attention is of another version: its problem has "
-                f"{size} bytes, ours {ctypes.sizeof(Problem)}")
+                f"libhstu_attention is of another version: its problem has {size} bytes, ours {ctypes.sizeof(Problem)}"
+            )
 
     def problem(self) -> Problem:
         """A problem with the library's defaults."""
@@ -86,8 +86,17 @@ class Library:
     def forward(self, problem: Problem, o: Rows, workspace: int, workspace_bytes: int, stream: int) -> None:
         self._check(self._c.hstu_attention_forward(problem, o, workspace, workspace_bytes, stream))
 
-    def backward(self, problem: Problem, d_o: Rows, dq: Rows, dk: Rows, dv: Rows, workspace: int,
-                 workspace_bytes: int, stream: int) -> None:
+    def backward(
+        self,
+        problem: Problem,
+        d_o: Rows,
+        dq: Rows,
+        dk: Rows,
+        dv: Rows,
+        workspace: int,
+        workspace_bytes: int,
+        stream: int,
+    ) -> None:
         self._check(self._c.hstu_attention_backward(problem, d_o, dq, dk, dv, workspace, workspace_bytes, stream))
 
     def _check(self, status: int) -> None:

@@ -47,9 +47,12 @@ def call(*words: PathLike, progress: Progress = say, **options: Any) -> str:
     """
     command = [program("hstu"), *(os.fspath(word) for word in words), *_written(options)]
     # A group of its own, as a terminal and a notebook interrupt the whole group, and the program would get two signals.
-    with tempfile.TemporaryFile() as output, subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, start_new_session=True
-    ) as process:
+    with (
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, start_new_session=True
+        ) as process,
+    ):
         said: list[str] = []
         interrupted = _follow(process, progress, said)
         output.seek(0)
@@ -57,8 +60,9 @@ def call(*words: PathLike, progress: Progress = say, **options: Any) -> str:
         if interrupted:
             raise KeyboardInterrupt(f"hstu {words[0]} was interrupted; its exit status is {process.returncode}")
         if process.returncode != 0:
-            raise Error("\n".join(said[-20:]) or f"hstu {words[0]} ended with status {process.returncode}",
-                        process.returncode)
+            raise Error(
+                "\n".join(said[-20:]) or f"hstu {words[0]} ended with status {process.returncode}", process.returncode
+            )
         return written
 
 
@@ -160,8 +164,7 @@ def train(
         raise TypeError("train: expected either output, for a new run, or resume, the run to continue")
     folder = Path(output if output is not None else _path(resume))
     where = {"output": folder} if output is not None else {"resume": folder}
-    written = call("train", *([] if config is None else [config]), progress=progress,
-                   **where, set=set or {}, **options)
+    written = call("train", *([] if config is None else [config]), progress=progress, **where, set=set or {}, **options)
     for line in written.splitlines():
         if progress is not None:
             progress(line)

@@ -151,8 +151,10 @@ def _read_text(file: PathLike, text: bytes, width: int) -> tuple[Words, Array]:
         vector = _numbers(numbers)
         if len(numbers) != width or width == 0 or vector is None:
             wrong = [ascii(text.decode(errors="replace"))[1:-1] for text in numbers if _numbers([text]) is None]
-            raise ValueError(f"{file}: line {number}: expected a word and {width or 'its'} numbers, found "
-                             + (f"{wrong[0][:50]}, which is no number of float32" if wrong else f"{len(numbers)}"))
+            raise ValueError(
+                f"{file}: line {number}: expected a word and {width or 'its'} numbers, found "
+                + (f"{wrong[0][:50]}, which is no number of float32" if wrong else f"{len(numbers)}")
+            )
         words.append(_word(f"{file}: line {number}", word))
         vectors.append(vector)
         lines.append(number)

@@ -164,4 +164,3 @@ def mlp(ours: str, theirs: str, widths: tuple[str, str, str]) -> list[Pair]:
     pairs += [Pair(f"{ours}.1.weight", f"{theirs}.2.weight", (b, c), "transposed")]
     pairs += [Pair(f"{ours}.1.bias", f"{theirs}.2.bias", (c,))]
     return pairs + [Pair(f"{ours}.norm.{x}", f"{theirs}.3.{x}", (c,)) for x in ("weight", "bias")]
-

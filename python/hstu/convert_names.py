@@ -108,14 +108,22 @@ def recsys(layers: int, head: int, layer: str) -> list[Group]:
                       Pair(ours + "uvqk.bias", theirs + "_linear_uvqk_bias", ("4 H d",)),
                       Pair(ours + "output.weight", theirs + "_linear_proj_weight", ("H d", "D"))]  # fmt: skip
         else:
-            linear = [Pair(ours + "uvqk.weight", theirs + "_linear_uvqk.weight", ("D", "4 H d"), "heads"),
-                      Pair(ours + "uvqk.bias", theirs + "_linear_uvqk.bias", ("4 H d",), "heads", 0.0),
-                      Pair(ours + "output.weight", theirs + "_linear_proj.weight", ("H d", "D"), "transposed")]
+            linear = [
+                Pair(ours + "uvqk.weight", theirs + "_linear_uvqk.weight", ("D", "4 H d"), "heads"),
+                Pair(ours + "uvqk.bias", theirs + "_linear_uvqk.bias", ("4 H d",), "heads", 0.0),
+                Pair(ours + "output.weight", theirs + "_linear_proj.weight", ("H d", "D"), "transposed"),
+            ]
         norm = theirs + ("_output_ln_dropout_mul" if layer == "native" else "_output_layernorm")
         groups.append(Group([*both(ours + "input_norm", theirs + "_input_layernorm", "D", fill=True), *linear,
                              *both(ours + "output_norm", norm, "H d", fill=layer != "fused")]))  # fmt: skip
     for j in range(head):
         rows, columns = ("D" if j == 0 else f"h{j - 1}"), f"h{j}"
-        groups.append(Group([Pair(f"head.{j}.weight", f"_mlp._mlp.{2 * j}.weight", (rows, columns), "transposed"),
-                             Pair(f"head.{j}.bias", f"_mlp._mlp.{2 * j}.bias", (columns,), fill=0.0)]))
+        groups.append(
+            Group(
+                [
+                    Pair(f"head.{j}.weight", f"_mlp._mlp.{2 * j}.weight", (rows, columns), "transposed"),
+                    Pair(f"head.{j}.bias", f"_mlp._mlp.{2 * j}.bias", (columns,), fill=0.0),
+                ]
+            )
+        )
     return groups

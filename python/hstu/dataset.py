@@ -149,8 +149,9 @@ class Dataset:
         if name not in found:
             raise KeyError(f"{self.path}/anchors has {found}, and not {name!r}: name one of them")
         folder = self.path / "anchors" / name
-        return Anchors(_open(folder / "training.npy"), _open(folder / "training_offsets.npy"),
-                       read_json(folder / "manifest.json"))
+        return Anchors(
+            _open(folder / "training.npy"), _open(folder / "training_offsets.npy"), read_json(folder / "manifest.json")
+        )
 
     def user(self, user: int) -> Events:
         """The events of a user in all segments, by time; those of one second in the order of the segments."""
@@ -164,8 +165,12 @@ class Dataset:
         found = at < len(self.users) and self.users[at] == user
         mine = slice(self.offsets[at], self.offsets[at + 1]) if found else slice(0, 0)
         contexts = [self[f"context_{name}"][mine].astype(np.int64) for name in self.manifest["context"]]
-        return Events(self.items[mine].astype(np.int64), self.times[mine].astype(np.int64), self.actions[mine] & 127,
-                      np.stack(contexts) if contexts else np.empty((0, len(self.items[mine])), np.int64))
+        return Events(
+            self.items[mine].astype(np.int64),
+            self.times[mine].astype(np.int64),
+            self.actions[mine] & 127,
+            np.stack(contexts) if contexts else np.empty((0, len(self.items[mine])), np.int64),
+        )
 
 
 def _open(path: Path) -> Array:

@@ -180,8 +180,18 @@ class Scorer(OfOneProcess):
             k = min(k, max(most, self._c.hstu_score_catalogue(scorer), 1))  # the arrays need not be larger
             items, found = np.empty((count, max(k, 0)), np.int64), np.zeros(count, np.int64)
             scores = np.empty(items.shape, np.float32)
-            self._check(self._c.hstu_score_top(scorer, form, count, k, seen, _pointer(items, c_int64),
-                                               _pointer(scores, c_float), _pointer(found, c_int64)))
+            self._check(
+                self._c.hstu_score_top(
+                    scorer,
+                    form,
+                    count,
+                    k,
+                    seen,
+                    _pointer(items, c_int64),
+                    _pointer(scores, c_float),
+                    _pointer(found, c_int64),
+                )
+            )
         lists = [(items[i, :n], scores[i, :n]) for i, n in enumerate(found.tolist())]
         return lists[0] if isinstance(requests, Request) else lists
 
@@ -189,8 +199,9 @@ class Scorer(OfOneProcess):
         """Of retrieval: vectors float32 (requests, width), and which of them have a history; the others are zeros."""
         with self._call(requests) as (scorer, form, count):
             vectors, found = np.empty((count, self.width), np.float32), np.zeros(count, np.int64)
-            self._check(self._c.hstu_score_vectors(scorer, form, count, _pointer(vectors, c_float),
-                                                   _pointer(found, c_int64)))
+            self._check(
+                self._c.hstu_score_vectors(scorer, form, count, _pointer(vectors, c_float), _pointer(found, c_int64))
+            )
         return vectors, found != 0
 
     def close(self) -> None:
@@ -243,8 +254,11 @@ class Scorer(OfOneProcess):
                 raise ValueError(f"{name}: a value does not fit into {np.dtype(kind)}")
             return int(keep[-1].ctypes.data)
 
-        form = _Request(ctypes.sizeof(_Request), int64(request.user, "user"),
-                        _NO_TIME if request.time is None else int64(request.time, "time"))
+        form = _Request(
+            ctypes.sizeof(_Request),
+            int64(request.user, "user"),
+            _NO_TIME if request.time is None else int64(request.time, "time"),
+        )
         if request.items is not None:
             form.item_count = np.size(request.items)
             if form.item_count == 0:  # what is left of candidates does not mean all items
@@ -261,8 +275,9 @@ class Scorer(OfOneProcess):
             form.event_times = address(request.events[1], np.int64, (count,), "events: times")
             form.event_actions = address(request.events[2], np.uint8, (count,), "events: actions")
             if len(request.events) > 3:
-                form.event_contexts = address(request.events[3], np.int64, (len(self.columns), count),
-                                              "events: contexts")
+                form.event_contexts = address(
+                    request.events[3], np.int64, (len(self.columns), count), "events: contexts"
+                )
         return form
 
     def _check(self, status: int) -> None:

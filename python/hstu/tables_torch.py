@@ -81,8 +81,9 @@ def _lookup_fake(ids: Tensor, anchor: Tensor, number: int, dim: int) -> Tensor:
 
 
 # The result, the gradient of the anchor, is what keeps a compiler from leaving the call out.
-@custom_op("hstu::table_collect", mutates_args=(),
-           schema="(Tensor gradients, Tensor ids, Tensor anchor, int number) -> Tensor")
+@custom_op(
+    "hstu::table_collect", mutates_args=(), schema="(Tensor gradients, Tensor ids, Tensor anchor, int number) -> Tensor"
+)
 def _collect(gradients: Tensor, ids: Tensor, anchor: Tensor, number: int) -> Tensor:
     flat = gradients.detach().to("cpu", torch.float32).reshape(-1, gradients.shape[-1])
     _modules[number].collected.append((ids.detach().cpu().reshape(-1), flat.clone()))

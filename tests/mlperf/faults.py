@@ -6,7 +6,7 @@ TOKEN = ":::MLLOG "
 
 
 def read(line):
-    return json.loads(line[len(TOKEN):])
+    return json.loads(line[len(TOKEN) :])
 
 
 def write(event):
@@ -58,16 +58,19 @@ def twice(key, new=None):
                 event["value"] = event["value"] if new is None else new
                 result.append(write(event))
         return result
+
     return fault
 
 
 def moved(key, before):
     """The line of one key in front of that of another one."""
+
     def fault(lines):
         line = next(line for line in lines if read(line)["key"] == key)
         rest = [other for other in lines if other is not line]
         at = next(i for i, other in enumerate(rest) if read(other)["key"] == before)
         return [*rest[:at], line, *rest[at:]]
+
     return fault
 
 
@@ -80,6 +83,7 @@ def text(find, replace, count=1):
         whole = "\n".join(lines)
         assert find in whole, find
         return whole.replace(find, replace, count).split("\n")
+
     return fault
 
 
@@ -88,26 +92,60 @@ def extra(line):
 
 
 def point(key, new, **of_metadata):
-    return write({"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": key, "value": new,
-                  "metadata": {"file": "a.cc", "lineno": 1, **of_metadata}})
+    return write(
+        {
+            "namespace": "",
+            "time_ms": 1,
+            "event_type": "POINT_IN_TIME",
+            "key": key,
+            "value": new,
+            "metadata": {"file": "a.cc", "lineno": 1, **of_metadata},
+        }
+    )
 
 
 def after_start(minutes):
     def fault(lines):
         start = next(read(line)["time_ms"] for line in lines if read(line)["key"] == "init_start")
         return at_time("init_stop", lambda _: start + round(minutes * 60000))(lines)
+
     return fault
 
 
 EXACTLY_ONE = [
-    "submission_org", "submission_platform", "submission_division", "submission_benchmark", "init_stop", "run_start",
-    "run_stop", "train_samples", "eval_samples", "lowest_numerical_precision_in_linear",
-    "lowest_numerical_precision_in_attn", "lowest_numerical_precision_in_comm", "tensor_parallelism",
-    "pipeline_parallelism", "context_parallelism", "expert_parallelism", "micro_batch_size", "config_filename",
-    "gradient_accumulation_steps", "global_batch_size", "max_sequence_length", "opt_name", "opt_base_learning_rate",
-    "opt_adam_beta_1", "opt_adam_beta_2", "opt_adam_epsilon", "opt_weight_decay", "opt_gradient_clip_norm",
-    "opt_sparse_name", "opt_sparse_base_learning_rate", "opt_learning_rate_warmup_steps",
-    "opt_learning_rate_warmup_start_lr", "eval_every_data_pct",
+    "submission_org",
+    "submission_platform",
+    "submission_division",
+    "submission_benchmark",
+    "init_stop",
+    "run_start",
+    "run_stop",
+    "train_samples",
+    "eval_samples",
+    "lowest_numerical_precision_in_linear",
+    "lowest_numerical_precision_in_attn",
+    "lowest_numerical_precision_in_comm",
+    "tensor_parallelism",
+    "pipeline_parallelism",
+    "context_parallelism",
+    "expert_parallelism",
+    "micro_batch_size",
+    "config_filename",
+    "gradient_accumulation_steps",
+    "global_batch_size",
+    "max_sequence_length",
+    "opt_name",
+    "opt_base_learning_rate",
+    "opt_adam_beta_1",
+    "opt_adam_beta_2",
+    "opt_adam_epsilon",
+    "opt_weight_decay",
+    "opt_gradient_clip_norm",
+    "opt_sparse_name",
+    "opt_sparse_base_learning_rate",
+    "opt_learning_rate_warmup_steps",
+    "opt_learning_rate_warmup_start_lr",
+    "eval_every_data_pct",
 ]
 
 # Name, fault, whether the log still complies.
@@ -155,17 +193,26 @@ FAULTS = [
     ("no clipping", value("opt_gradient_clip_norm", 0), False),
     ("another row optimizer", value("opt_sparse_name", "Adagrad"), False),
     ("a sparse rate of its own", value("opt_sparse_base_learning_rate", 1.1e-6), False),
-    ("both rates above the band", lambda lines: value("opt_base_learning_rate", 1.6e-6)(
-        value("opt_sparse_base_learning_rate", 1.6e-6)(lines)), False),
-    ("both rates at the end of the band", lambda lines: value("opt_base_learning_rate", 1.5e-6)(
-        value("opt_sparse_base_learning_rate", 1.5e-6)(lines)), True),
+    (
+        "both rates above the band",
+        lambda lines: value("opt_base_learning_rate", 1.6e-6)(value("opt_sparse_base_learning_rate", 1.6e-6)(lines)),
+        False,
+    ),
+    (
+        "both rates at the end of the band",
+        lambda lines: value("opt_base_learning_rate", 1.5e-6)(value("opt_sparse_base_learning_rate", 1.5e-6)(lines)),
+        True,
+    ),
     ("the rate null", value("opt_base_learning_rate", None), False),
     ("a short warm-up", value("opt_learning_rate_warmup_steps", 4000), False),
     ("a warm-up from above 0", value("opt_learning_rate_warmup_start_lr", 1e-8), False),
     ("an evaluation each 0.5 %", value("eval_every_data_pct", 0.005), False),
     ("the rate in front of the batch", moved("opt_base_learning_rate", "global_batch_size"), False),
-    ("the sparse rate in front of the dense one",
-     moved("opt_sparse_base_learning_rate", "opt_base_learning_rate"), False),
+    (
+        "the sparse rate in front of the dense one",
+        moved("opt_sparse_base_learning_rate", "opt_base_learning_rate"),
+        False,
+    ),
     ("the batch behind the first evaluation", moved("eval_accuracy", "global_batch_size"), False),
     ("init_stop in front of init_start", moved("init_stop", "init_start"), False),
     ("run_start in front of init_stop", moved("run_start", "init_stop"), False),
@@ -185,9 +232,13 @@ FAULTS = [
     ("an evaluation without a count", without_member("eval_accuracy", "samples_count"), False),
     ("a block without a count", without_member("block_start", "samples_count"), False),
     ("a block with a negative count", metadata("block_start", 0, samples_count=-1), False),
-    ("a block with epochs alone",
-     lambda lines: metadata("block_start", epoch_count=1, first_epoch_num=0)(
-         without_member("block_start", "samples_count")(lines)), True),
+    (
+        "a block with epochs alone",
+        lambda lines: metadata("block_start", epoch_count=1, first_epoch_num=0)(
+            without_member("block_start", "samples_count")(lines)
+        ),
+        True,
+    ),
     ("a block with an epoch_count of 0", metadata("block_start", epoch_count=0, first_epoch_num=0), False),
     ("block_stop without a count", without_member("block_stop", "samples_count"), False),
     ("the target is not reached", value("eval_accuracy", 0.7499), False),
@@ -195,8 +246,11 @@ FAULTS = [
     ("an AUC that is null", one_value("eval_accuracy", 0, None), False),
     ("an AUC that is NaN", one_value("eval_accuracy", 0, float("nan")), False),
     ("a loss that is NaN in a key without rules", value("train_loss", float("nan")), True),
-    ("a bare nan, which is no JSON",
-     text('"key": "train_loss", "value"', '"key": "train_loss", "value": nan, "was"'), False),
+    (
+        "a bare nan, which is no JSON",
+        text('"key": "train_loss", "value"', '"key": "train_loss", "value": nan, "was"'),
+        False,
+    ),
     ("a key twice with one value", twice("opt_weight_decay"), True),
     ("a key twice with two values", twice("opt_weight_decay", 0.1), False),
     ("train_samples twice after a resume", twice("train_samples", 1000), False),
@@ -212,14 +266,31 @@ FAULTS = [
     ("a carriage return at each end", lambda lines: [line + "\r" for line in lines], True),
     ("a byte of Latin-1", text('"value": "example"', '"value": "\xe9xample"'), True),
     ("an empty log", lambda lines: ["nothing"], False),
-    ("the open division with its own values", lambda lines: value("submission_division", "open")(
-        value("opt_adam_beta_1", 0.9)(value("opt_name", "Muon")(lines))), True),
-    ("the open division 100 minutes of initialisation",
-     lambda lines: after_start(100)(value("submission_division", "open")(lines)), True),
-    ("the open division above the band", lambda lines: value("opt_sparse_base_learning_rate", 1.6e-6)(
-        value("submission_division", "open")(lines)), False),
-    ("the open division off the grid", lambda lines: metadata("eval_accuracy", 0, samples_count=4096)(
-        value("submission_division", "open")(lines)), True),
-    ("the open division with accumulation 0.5", lambda lines: value("gradient_accumulation_steps", 0.5)(
-        value("submission_division", "open")(lines)), False),
+    (
+        "the open division with its own values",
+        lambda lines: value("submission_division", "open")(
+            value("opt_adam_beta_1", 0.9)(value("opt_name", "Muon")(lines))
+        ),
+        True,
+    ),
+    (
+        "the open division 100 minutes of initialisation",
+        lambda lines: after_start(100)(value("submission_division", "open")(lines)),
+        True,
+    ),
+    (
+        "the open division above the band",
+        lambda lines: value("opt_sparse_base_learning_rate", 1.6e-6)(value("submission_division", "open")(lines)),
+        False,
+    ),
+    (
+        "the open division off the grid",
+        lambda lines: metadata("eval_accuracy", 0, samples_count=4096)(value("submission_division", "open")(lines)),
+        True,
+    ),
+    (
+        "the open division with accumulation 0.5",
+        lambda lines: value("gradient_accumulation_steps", 0.5)(value("submission_division", "open")(lines)),
+        False,
+    ),
 ]

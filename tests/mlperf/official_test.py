@@ -1,6 +1,6 @@
 """Our logs and packages under the official tools of MLPerf, unmodified, and our self-check beside their verdicts.
 
-    python3 tests/mlperf/official_test.py BUILD      BUILD has hstu and mlperf_scripted_runs
+python3 tests/mlperf/official_test.py BUILD      BUILD has hstu and mlperf_scripted_runs
 """
 
 import pathlib
@@ -61,6 +61,7 @@ class Test:
     # B: one fault each.
     def test_faults(self, package):
         import faults
+
         lines = (package / "results/scripted/dlrmv4/result_0.txt").read_text().splitlines()
         files = []
         for number, (name, fault, complies) in enumerate(faults.FAULTS):
@@ -72,8 +73,12 @@ class Test:
         text = run(self.hstu, "mlperf", "check", *files, package / "results/scripted/dlrmv4/result_0.txt").stdout
         verdicts = dict(re.findall(r"^(\S+): (SUCCESS|FAILED)$", text, re.MULTILINE))
         for file, (name, _, complies) in zip(files, faults.FAULTS, strict=True):
-            self.expect(verdicts.get(str(file)) == ("SUCCESS" if complies else "FAILED"), name, "- the self-check:",
-                        verdicts.get(str(file)))
+            self.expect(
+                verdicts.get(str(file)) == ("SUCCESS" if complies else "FAILED"),
+                name,
+                "- the self-check:",
+                verdicts.get(str(file)),
+            )
         print(f"{len(files)} logs, {sum(not fault[2] for fault in faults.FAULTS)} with a fault that the rules refuse")
 
     def both_verdicts(self, name, package):
@@ -94,6 +99,7 @@ class Test:
                 for number in numbers:
                     log = folder / f"results/scripted/dlrmv4/result_{number}.txt"
                     log.write_text("\n".join(fault(log.read_text().splitlines())) + "\n")
+
             return apply
 
         cases = [
@@ -105,8 +111,11 @@ class Test:
             ("no seed", change([3], faults.without("seed")), False),
             ("a seed that is no number", change([3], faults.value("seed", "random")), False),
             ("a seed in a text", change([3], faults.value("seed", "77")), True),
-            ("a key that has the name of another one",
-             change([0], faults.extra(faults.point("target_eval_accuracy", 1))), False),
+            (
+                "a key that has the name of another one",
+                change([0], faults.extra(faults.point("target_eval_accuracy", 1))),
+                False,
+            ),
             ("another batch", change([3], faults.value("global_batch_size", 4096)), False),
             ("nine logs", lambda folder: (folder / "results/scripted/dlrmv4/result_9.txt").unlink(), False),
         ]
@@ -119,9 +128,18 @@ class Test:
 
     # The place in the band of the reference, of packages that differ in batch and speed.
     def test_convergence(self):
-        for batch, last, passes in [(8192, 28, False), (4096, 29, True), (4096, 26, False), (16384, 34, False),
-                                    (16384, 35, True), (32768, 46, False), (32768, 47, True), (32768, 52, True),
-                                    (24576, 42, True), (65536, 66, False)]:
+        for batch, last, passes in [
+            (8192, 28, False),
+            (4096, 29, True),
+            (4096, 26, False),
+            (16384, 34, False),
+            (16384, 35, True),
+            (32768, 46, False),
+            (32768, 47, True),
+            (32768, 52, True),
+            (24576, 42, True),
+            (65536, 66, False),
+        ]:
             name = f"rcp_{batch}_{last}"
             runs = self.runs(f"{name}_runs", batch, last)
             status, text, folder = self.pack(runs, f"{name}/example")

@@ -34,6 +34,7 @@ def silent():
 def complies(log, config="training_6.1.0/common.yaml"):
     """The verdict of the compliance checker; a crash is a failure. Returns (verdict, text)."""
     from mlperf_logging.compliance_checker import mlp_compliance
+
     mlp_compliance.enqueued_configs.clear()
     checker = mlp_compliance.make_checker("training", "6.1.0", False, False)
     with silent() as text:
@@ -47,6 +48,7 @@ def complies(log, config="training_6.1.0/common.yaml"):
 def package(folder):
     """(whether the package checker found no errors, text)"""
     from mlperf_logging.package_checker import package_checker
+
     with silent() as text:
         try:
             package_checker.check_training_package(str(folder), "training", "6.1.0", *[False] * 5, "")
@@ -58,17 +60,20 @@ def package(folder):
 def convergence(folder, custom=None):
     """(verdict, message, factor of the score)"""
     from mlperf_logging.rcp_checker import rcp_checker
+
     with silent():
         try:
             with open(custom) if custom else contextlib.nullcontext() as rcps:
-                return rcp_checker.check_directory(str(folder), "training", "6.1.0", False, False, rcp_file=rcps,
-                                                   rcp_pass="pruned_rcps")
+                return rcp_checker.check_directory(
+                    str(folder), "training", "6.1.0", False, False, rcp_file=rcps, rcp_pass="pruned_rcps"
+                )
         except Exception as error:  # noqa: BLE001
             return False, f"died: {error!r}", 1.0
 
 
 def repository(folder):
     from mlperf_logging.repo_checker import repo_checker
+
     with silent() as text:
         repo_checker.run_checks(str(folder))
     return "ALL CHECKS PASSED" in text.getvalue()
@@ -78,6 +83,7 @@ def score(folder, csv):
     """The score that the summary has, in minutes."""
     import pandas
     from mlperf_logging.result_summarizer import result_summarizer
+
     with silent() as text:
         sys.argv = ["result_summarizer", str(folder), "training", "6.1.0", "--csv", str(csv)]
         result_summarizer.main()

@@ -88,10 +88,32 @@ class Test:
         return done.stdout + done.stderr
 
     def make_data(self):
-        self.run("generate", "yambda", "--users", 60, "--days", 12, "--items", 300, "--seed", 1, "--output",
-                 self.folder / "events")
-        self.run("prepare", "yambda", "--input", self.folder / "events", "--output", self.folder / "dataset",
-                 "--test-days", 0, "--min-history", 0)
+        self.run(
+            "generate",
+            "yambda",
+            "--users",
+            60,
+            "--days",
+            12,
+            "--items",
+            300,
+            "--seed",
+            1,
+            "--output",
+            self.folder / "events",
+        )
+        self.run(
+            "prepare",
+            "yambda",
+            "--input",
+            self.folder / "events",
+            "--output",
+            self.folder / "dataset",
+            "--test-days",
+            0,
+            "--min-history",
+            0,
+        )
 
     def train(self, name, *words, status=0):
         return self.run("train", self.config, "--threads", 1, "--output", self.folder / name, *words, status=status)
@@ -100,7 +122,7 @@ class Test:
         return self.folder / name / "mlperf" / "result_0.txt"
 
     def events(self, name):
-        return [json.loads(line[len(":::MLLOG "):]) for line in self.log(name).read_text().splitlines()]
+        return [json.loads(line[len(":::MLLOG ") :]) for line in self.log(name).read_text().splitlines()]
 
     def timeless(self, name):
         return re.sub(r'"time_ms": \d+', "", self.log(name).read_text())
@@ -111,11 +133,18 @@ class Test:
         folder = self.folder / "training_6.1.0"
         folder.mkdir()
         official_rules = official.FOLDER / "mlperf_logging/compliance_checker/training_6.1.0"
-        replacements = [("training_6.1.0/", f"{folder}/"), ("2290835423", counts["train_samples"]),
-                        ("2058204", counts["eval_samples"]), ("4096", LONGEST), ("24000", WARMUP), ("0.75", TARGET),
-                        ("(4480 * v['value'] + 135331840) / 3", f"{SKIPPED} * s['train_samples']"),
-                        ("0.5e-6 * v['value'] / 8192", 0.5 * RATE), ("1.5e-6 * v['value'] / 8192", 1.5 * RATE),
-                        ("0.001", FRACTION)]
+        replacements = [
+            ("training_6.1.0/", f"{folder}/"),
+            ("2290835423", counts["train_samples"]),
+            ("2058204", counts["eval_samples"]),
+            ("4096", LONGEST),
+            ("24000", WARMUP),
+            ("0.75", TARGET),
+            ("(4480 * v['value'] + 135331840) / 3", f"{SKIPPED} * s['train_samples']"),
+            ("0.5e-6 * v['value'] / 8192", 0.5 * RATE),
+            ("1.5e-6 * v['value'] / 8192", 1.5 * RATE),
+            ("0.001", FRACTION),
+        ]
         for file in official_rules.glob("*.yaml"):
             text = file.read_text()
             for old, new in replacements:
@@ -139,24 +168,30 @@ class Test:
             stop = self.events(f"run_{seed}")[-1]
             assert stop["metadata"]["status"] == "success", stop
             converged.append(stop["metadata"]["samples_count"])
-        steps = [event["metadata"]["samples_count"] % BATCH for event in self.events("run_1")
-                 if "samples_count" in event["metadata"]]
+        steps = [
+            event["metadata"]["samples_count"] % BATCH
+            for event in self.events("run_1")
+            if "samples_count" in event["metadata"]
+        ]
         assert not any(steps), steps
         custom = self.folder / "rcps.json"
-        custom.write_text(json.dumps({"own": {"Benchmark": "dlrmv4", "BS": BATCH, "Hyperparams": {},
-                                              "Epochs to converge": converged}}))
+        custom.write_text(
+            json.dumps(
+                {"own": {"Benchmark": "dlrmv4", "BS": BATCH, "Hyperparams": {}, "Epochs to converge": converged}}
+            )
+        )
         verdict, message, _ = official.convergence(results, custom)
         assert verdict, message
 
     def test_nothing_of_the_dataset_is_opened_before_the_clock_starts(self):
         (self.folder / "nothing").mkdir()
-        self.train("without_data", "--set", f"data.path=\"{self.folder}/nothing\"", status=2)
+        self.train("without_data", "--set", f'data.path="{self.folder}/nothing"', status=2)
         keys = [event["key"] for event in self.events("without_data")]
         assert keys[-3:] == ["init_stop", "run_start", "run_stop"], keys
 
     def test_a_learner_that_is_not_the_datasets_is_made_again(self):
         # The configuration alone states other bits of these actions than the dataset has.
-        actions = "features.actions=[\"skip\", \"like\"]"
+        actions = 'features.actions=["skip", "like"]'
         text = self.train("other_bits", "--set", actions, "--set", "training.max_steps=2")
         assert "the model is made again" in text, text
         assert self.events("other_bits")[-1]["metadata"]["status"] == "aborted"
@@ -164,9 +199,11 @@ class Test:
 
     def test_a_resumed_run_has_the_log_of_an_undisturbed_one(self):
         last = self.events("run_1")[-1]["metadata"]["samples_count"] // BATCH
-        for name, point, status in [("killed", f"step.end:{last - 4}", -signal.SIGKILL),
-                                    ("ended", f"step.begin:{last - 9}:term", 75),
-                                    ("killed_while_evaluating", "evaluation.batch:2", -signal.SIGKILL)]:
+        for name, point, status in [
+            ("killed", f"step.end:{last - 4}", -signal.SIGKILL),
+            ("ended", f"step.begin:{last - 9}:term", 75),
+            ("killed_while_evaluating", "evaluation.batch:2", -signal.SIGKILL),
+        ]:
             self.train(name, "--set", "seed=1", "--fault", point, status=status)
             for _ in range(500):
                 if self.events(name)[-1]["key"] == "run_stop":
@@ -178,8 +215,21 @@ class Test:
             assert self.timeless(name) == self.timeless("run_1"), name
 
     def test_a_dead_rank_aborts(self):
-        words = [self.hstu, "train", self.config, "--ranks", 2, "--threads", 1, "--output", self.folder / "ranks",
-                 "--set", "seed=1", "--set", "evaluation.target_auc=0.999"]
+        words = [
+            self.hstu,
+            "train",
+            self.config,
+            "--ranks",
+            2,
+            "--threads",
+            1,
+            "--output",
+            self.folder / "ranks",
+            "--set",
+            "seed=1",
+            "--set",
+            "evaluation.target_auc=0.999",
+        ]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         with subprocess.Popen([str(word) for word in words], **quiet) as group:
             while not self.log("ranks").exists() or "block_start" not in self.log("ranks").read_text():

@@ -1,6 +1,6 @@
 """hstu-prepare with stores of moto, which are not ours and verify signatures.
 
-    python3 tests/objects/moto_test.py BUILD
+python3 tests/objects/moto_test.py BUILD
 """
 
 import io
@@ -37,10 +37,18 @@ class Buckets:
         store = moto_store.Store(self.moto, bucket)
         for number in range(3):
             store.objects[day(number)] = shop.events(4000 * number)
-        return shop.Place(folder, store, bucket, PREFIX, shop=self.reader, session=self.session, nobody=self.nobody,
-                          wrong=places.Keys(self.reader.id, self.reader.secret[::-1]),
-                          strange=places.Keys("AKIAOTHER", self.reader.secret),
-                          expired=places.Keys(self.session.id, self.session.secret, self.session.token[::-1]))
+        return shop.Place(
+            folder,
+            store,
+            bucket,
+            PREFIX,
+            shop=self.reader,
+            session=self.session,
+            nobody=self.nobody,
+            wrong=places.Keys(self.reader.id, self.reader.secret[::-1]),
+            strange=places.Keys("AKIAOTHER", self.reader.secret),
+            expired=places.Keys(self.session.id, self.session.secret, self.session.token[::-1]),
+        )
 
 
 def test_a_list_of_several_pages_with_any_keys(place):
@@ -56,8 +64,12 @@ def test_a_list_of_several_pages_with_any_keys(place):
 
 
 def test_keys_are_verified(place):
-    for profile, answer in (("wrong", "403 (SignatureDoesNotMatch:"), ("strange", "403 (InvalidAccessKeyId:"),
-                            ("expired", "400 (InvalidToken:"), ("nobody", "403 (AccessDenied:")):
+    for profile, answer in (
+        ("wrong", "403 (SignatureDoesNotMatch:"),
+        ("strange", "403 (InvalidAccessKeyId:"),
+        ("expired", "400 (InvalidToken:"),
+        ("nobody", "403 (AccessDenied:"),
+    ):
         status, text = place.prepare(profile=profile)
         assert status == 1 and f"status {answer}" in text and f"s3://{place.bucket}/{PREFIX}" in text, text
         assert "check the keys in --s3-credentials, their rights and --s3-region" in text, text

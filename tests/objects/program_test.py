@@ -1,6 +1,6 @@
 """hstu-prepare with a store of objects of this process.
 
-    python3 tests/objects/program_test.py BUILD
+python3 tests/objects/program_test.py BUILD
 """
 
 import pathlib
@@ -15,8 +15,9 @@ PREFIX = "shop & co/"
 
 
 def logs():
-    days = {f"{PREFIX}day={day}/events-{n} +é.csv": shop.events(4000 * (2 * day + n))
-            for day in range(3) for n in range(2)}
+    days = {
+        f"{PREFIX}day={day}/events-{n} +é.csv": shop.events(4000 * (2 * day + n)) for day in range(3) for n in range(2)
+    }
     return days | {PREFIX: b"", "other/day=1/events-9.csv": b"not below the folder"}
 
 
@@ -24,8 +25,15 @@ def make_place(folder):
     store = object_server.Store()
     store.objects = logs()
     wrong = places.Keys(object_server.KEYS.id, "Secret", object_server.KEYS.token)
-    return shop.Place(folder, store, object_server.BUCKET, PREFIX, default=places.Keys("other", "other"),
-                      shop=object_server.KEYS, wrong=wrong)
+    return shop.Place(
+        folder,
+        store,
+        object_server.BUCKET,
+        PREFIX,
+        default=places.Keys("other", "other"),
+        shop=object_server.KEYS,
+        wrong=wrong,
+    )
 
 
 def test_a_folder_of_a_store_is_as_a_local_one(place):

@@ -1,6 +1,6 @@
 """Exports published to stores of moto, which are not ours and verify signatures, and served from there.
 
-    python3 tests/predict/moto_test.py BUILD
+python3 tests/predict/moto_test.py BUILD
 """
 
 import csv
@@ -19,9 +19,19 @@ from publishing import PROGRAM, Place, ask_server, end, expect_same_folders, exp
 PREFIX = "models/100% shop +%2F&é日 !*'();:@=$,~?#/"
 PART = 5 << 20  # bytes: the least that AWS takes, and moto; the dense weights of this run have three parts
 READ = {"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"}
-WRITE = {"Effect": "Allow", "Resource": "*",
-         "Action": ["s3:GetObject", "s3:ListBucket", "s3:PutObject", "s3:DeleteObject", "s3:ListBucketMultipartUploads",
-                    "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload"]}
+WRITE = {
+    "Effect": "Allow",
+    "Resource": "*",
+    "Action": [
+        "s3:GetObject",
+        "s3:ListBucket",
+        "s3:PutObject",
+        "s3:DeleteObject",
+        "s3:ListBucketMultipartUploads",
+        "s3:ListMultipartUploadParts",
+        "s3:AbortMultipartUpload",
+    ],
+}
 
 
 class Buckets:
@@ -34,8 +44,9 @@ class Buckets:
     def make_place(self, folder):
         self.made += 1
         bucket = f"models.{self.made}"
-        return Place(self.trained, folder, moto_store.Store(self.moto, bucket), bucket, PREFIX,
-                     self.moto.new_user(WRITE), PART)
+        return Place(
+            self.trained, folder, moto_store.Store(self.moto, bucket), bucket, PREFIX, self.moto.new_user(WRITE), PART
+        )
 
 
 def use_keys(place, keys):
@@ -53,8 +64,16 @@ def test_a_server_follows_what_is_published_and_answers(place):
         assert len(place.current()) == 2
     place.expect_what_is_beside()
     (place.folder / "requests.csv").write_text("user,item,time\n1,3,2592000\n1,5,2592000\n")
-    hstu("predict", place.run / "published/current", "--requests", place.folder / "requests.csv", "--data",
-         place.dataset, "--output", place.folder / "scores.csv")
+    hstu(
+        "predict",
+        place.run / "published/current",
+        "--requests",
+        place.folder / "requests.csv",
+        "--data",
+        place.dataset,
+        "--output",
+        place.folder / "scores.csv",
+    )
     expected = [float(row["score"]) for row in csv.DictReader((place.folder / "scores.csv").open())]
     scores = ask_server(port, "/score", {"user": 1, "time": 2592000, "items": [3, 5]})["scores"]
     assert scores == expected, (scores, expected)
@@ -67,8 +86,14 @@ def test_a_killed_publisher_goes_on(place):
     place.publish(5)
     gate = place.store.gate
     # At which request it is killed, and the PUT requests that it sends before and with that one, where that is known.
-    for point, sends in ((r"POST .*\?uploads=", 0), (r"PUT .*partNumber=2", None), (r"POST .*\?uploadId=", None),
-                         (r"PUT .*\.json$", 1), (r"PUT .*/current", 2), (r"DELETE [^?]*$", 1)):
+    for point, sends in (
+        (r"POST .*\?uploads=", 0),
+        (r"PUT .*partNumber=2", None),
+        (r"POST .*\?uploadId=", None),
+        (r"PUT .*\.json$", 1),
+        (r"PUT .*/current", 2),
+        (r"DELETE [^?]*$", 1),
+    ):
         words = [PROGRAM, *place.words(10, "--keep", 1, "--full-every", 1)]
         process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL)
 
@@ -149,10 +174,19 @@ def test_keys_and_rights_are_verified(place):
 
 
 def test_a_run_publishes_while_it_trains(place):
-    settings = {"training.max_steps": 30, "checkpoint.publish": place.url, "store.endpoint": place.store.url,
-                "store.region": place.store.region, "store.credentials": place.folder / "keys"}
-    text = hstu("train", "--resume", place.run,
-                *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")))
+    settings = {
+        "training.max_steps": 30,
+        "checkpoint.publish": place.url,
+        "store.endpoint": place.store.url,
+        "store.region": place.store.region,
+        "store.credentials": place.folder / "keys",
+    }
+    text = hstu(
+        "train",
+        "--resume",
+        place.run,
+        *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
+    )
     assert f"published {place.url}/step_00000030-" in text, text
     place.expect_what_is_beside()
 

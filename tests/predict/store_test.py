@@ -1,6 +1,6 @@
 """Exports published to a store of objects of this process, and served from it.
 
-    python3 tests/predict/store_test.py BUILD
+python3 tests/predict/store_test.py BUILD
 """
 
 import json
@@ -52,8 +52,16 @@ def test_a_store_gets_what_a_folder_gets_and_a_server_what_the_store_has(place):
         expect_same_folders(place.folder / "folder" / name, place.folder / "served" / name)
     (place.folder / "requests.csv").write_text("user,item,time\n1,3,2592000\n2,5,2592000\n")
     for model in ("folder", "served"):
-        hstu("predict", place.folder / model / "current", "--requests", place.folder / "requests.csv", "--data",
-             place.dataset, "--output", place.folder / f"{model}.csv")
+        hstu(
+            "predict",
+            place.folder / model / "current",
+            "--requests",
+            place.folder / "requests.csv",
+            "--data",
+            place.dataset,
+            "--output",
+            place.folder / f"{model}.csv",
+        )
     assert (place.folder / "folder.csv").read_bytes() == (place.folder / "served.csv").read_bytes()
 
 
@@ -164,8 +172,13 @@ def test_a_server_keeps_its_model_while_the_store_is_damaged_or_away(place):
 
 
 def test_a_run_publishes_to_a_store_while_it_trains(place):
-    settings = {"training.max_steps": 30, "checkpoint.publish": URL, "store.endpoint": place.store.url,
-                "store.region": place.store.region, "store.credentials": place.folder / "keys"}
+    settings = {
+        "training.max_steps": 30,
+        "checkpoint.publish": URL,
+        "store.endpoint": place.store.url,
+        "store.region": place.store.region,
+        "store.credentials": place.folder / "keys",
+    }
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     text = hstu("train", "--resume", place.run, *words)
     assert f"published {URL}/step_00000030-" in text, text

@@ -19,8 +19,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def dataset(folder):
     hstu.call("generate", "yambda", output=folder / "events", users=40, days=12, items=100, seed=1, progress=None)
-    return hstu.prepare("yambda", input=folder / "events", output=folder / "dataset", test_days=0, min_history=0,
-                        progress=None)
+    return hstu.prepare(
+        "yambda", input=folder / "events", output=folder / "dataset", test_days=0, min_history=0, progress=None
+    )
 
 
 @pytest.fixture(scope="session")

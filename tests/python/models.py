@@ -161,6 +161,7 @@ def dlrmv4_score(state, heads, item, artist, contexts, history, last_time):
 
 def recsys_scores(state, heads, tokens, contexts, divisor):
     """tokens: rows of items and actions in turn, the candidate last; contexts: rows. The head's probabilities."""
+
     def mlp(name, x):
         name = f"_hstu_block._preprocessor.{name}._mlp."
         return apply_linear(state, name + "2", np.maximum(apply_linear(state, name + "0", x), 0))

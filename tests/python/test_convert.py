@@ -231,8 +231,12 @@ def test_rows_that_training_never_saw_have_their_initial_values(run):
     weights = convert.read(run)
     whole = weights.whole("user_x_hour")
     assert whole.shape == (24000, 32) and len(weights.tables["user_x_hour"].ids) < 24000
-    untrained = hstu.train("quickstart.toml", output=run.path.with_name("untrained"), progress=None,
-                           set={"data.path": run.config["data"]["path"], **TRAIN_NOTHING, "training.batch_size": 16})
+    untrained = hstu.train(
+        "quickstart.toml",
+        output=run.path.with_name("untrained"),
+        progress=None,
+        set={"data.path": run.config["data"]["path"], **TRAIN_NOTHING, "training.batch_size": 16},
+    )
     kept = convert.read(untrained).tables["user_x_hour"]
     assert len(kept.ids) > 0
     assert weights.descriptions["user_x_hour"]["key"] == convert.read(untrained).descriptions["user_x_hour"]["key"]

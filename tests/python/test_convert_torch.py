@@ -69,11 +69,14 @@ def test_shards_of_all_ranks_are_one_table(two_ranks):
 def test_a_folder_of_the_trainer_of_generative_recommenders(two_ranks, folder):
     state = models.dlrmv4({"item_id": 5, "artist_id": 4, "uid": 3}, 1, width=4)
     dense = {name: torch.from_numpy(value) for name, value in state.items() if name != TABLE}
-    torch.save({"dense_dict": dense, "optimizer_dict": {"state": {}}, "sparse_tensor_keys": {TABLE}, "global_step": {}},
-               two_ranks / "non_sparse.ckpt")
+    torch.save(
+        {"dense_dict": dense, "optimizer_dict": {"state": {}}, "sparse_tensor_keys": {TABLE}, "global_step": {}},
+        two_ranks / "non_sparse.ckpt",
+    )
     start = convert.from_dlrmv4(two_ranks, folder / "trainer", heads=2)
-    expected = convert.from_dlrmv4({**state, TABLE: np.arange(20, dtype=np.float32).reshape(5, 4)},
-                                   folder / "trainer.arrays", heads=2)
+    expected = convert.from_dlrmv4(
+        {**state, TABLE: np.arange(20, dtype=np.float32).reshape(5, 4)}, folder / "trainer.arrays", heads=2
+    )
     found, expected = convert.read(start.path), convert.read(expected.path)
     assert found.dense.keys() == expected.dense.keys() and found.tables.keys() == expected.tables.keys()
     assert all(found.dense[name].tobytes() == expected.dense[name].tobytes() for name in found.dense)
@@ -100,8 +103,16 @@ def test_files_and_checkpoints_have_the_tensors_that_pytorch_wrote(folder):
     state = {"weight": layer.weight, "tied": layer.weight, "columns": whole[:, 1::2], "transposed": whole.t(),
              "scalar": torch.tensor(3), "none": torch.empty(0, 5), "row": torch.arange(5).expand(1, -1),
              **{str(kind): torch.arange(5).to(kind) for kind in kinds}}  # fmt: skip
-    torch.save({"state_dict": state, "optimizer": torch.optim.Adam(layer.parameters()).state_dict(), "seen": {1, "a"},
-                "size": torch.Size([2]), "device": torch.device("cpu")}, folder / "all.pt")
+    torch.save(
+        {
+            "state_dict": state,
+            "optimizer": torch.optim.Adam(layer.parameters()).state_dict(),
+            "seen": {1, "a"},
+            "size": torch.Size([2]),
+            "device": torch.device("cpu"),
+        },
+        folder / "all.pt",
+    )
     dcp.save({"state_dict": dict(state)}, checkpoint_id=folder / "all")
     for source in (folder / "all.pt", folder / "all"):
         found = convert.read_state(source)

@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_the_program_of_the_page_runs(tmp_path):
     program = re.search(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)[1]
-    done = subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
     assert re.search(r"\[\[0\.\d+\]", done.stdout), done.stdout
 
 

@@ -42,16 +42,19 @@ def test_texts_and_segments(folder):
     for day, lines in (("day-1", rows[:1500]), ("day-2", rows[1500:])):
         (folder / day).mkdir()
         (folder / day / "events-1.csv").write_text(header + "".join(lines))
-    shop = hstu.prepare("csv", schema=folder / "shop/schema.toml", input=folder / "day-1", output=folder / "days",
-                        progress=None)
-    whole = hstu.prepare("csv", schema=folder / "shop/schema.toml", input=folder / "shop", output=folder / "whole",
-                         progress=None)
+    shop = hstu.prepare(
+        "csv", schema=folder / "shop/schema.toml", input=folder / "day-1", output=folder / "days", progress=None
+    )
+    whole = hstu.prepare(
+        "csv", schema=folder / "shop/schema.toml", input=folder / "shop", output=folder / "whole", progress=None
+    )
     names = shop.names("item")
     assert [names.by_text[names[id]] for id in names] == names.ids.tolist() and len(names) == len(list(names))
     with pytest.raises(KeyError):
         names[1]
-    hstu.call("prepare", "csv", schema=folder / "shop/schema.toml", input=folder / "day-2", append=shop.path,
-              progress=None)
+    hstu.call(
+        "prepare", "csv", schema=folder / "shop/schema.toml", input=folder / "day-2", append=shop.path, progress=None
+    )
     shop = hstu.Dataset(shop.path)
     assert len(shop.segments) == 1
     for user in whole.users.tolist():
@@ -101,7 +104,7 @@ def test_settings_are_values_of_python_and_numpy(folder, settings):
 
 
 def test_texts_inside_of_settings_keep_every_character():
-    text = "\"\\\n\t\x01\x7f\x85\u2028\U0001f600 = [{"
+    text = '"\\\n\t\x01\x7f\x85\u2028\U0001f600 = [{'
     written = _toml({"a.b": [text, Path("c"), (), {}], "\x7f": False}, "set: x")
     assert "\n" not in written
     assert parse_toml(f"x = {written}".encode(), "x") == {"x": {"a.b": [text, "c", [], {}], "\x7f": False}}
@@ -165,8 +168,13 @@ def test_ctrl_c_in_a_terminal_reaches_the_program_once(folder, settings):
     output = folder / "ctrl-c"
     values = {**settings, "data.path": str(settings["data.path"]), "training.max_steps": 10**6}
     script = f"import hstu; hstu.train('quickstart.toml', output={str(output)!r}, set={values!r})"
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True,
-                          stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+    ) as process:
         wait_for_steps(output)
         os.killpg(process.pid, signal.SIGINT)
         assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
@@ -182,6 +190,7 @@ def test_a_failure_of_progress_ends_the_program(folder, settings):
             raise RuntimeError("not this line")
 
     with pytest.raises(RuntimeError, match="not this line"):
-        hstu.train("quickstart.toml", output=folder / "failed", set={**settings, "training.max_steps": 10**6},
-                   progress=fail)
+        hstu.train(
+            "quickstart.toml", output=folder / "failed", set={**settings, "training.max_steps": 10**6}, progress=fail
+        )
     assert hstu.Run(folder / "failed").summary["reason"] == "interrupted"

@@ -25,8 +25,9 @@ def cases(folder, exported, dataset, request_of):
     with open(folder / "requests.csv", "w") as file:
         file.write("user,time,item\n")
         file.writelines(f"{r.user},{r.time},{item}\n" for r in requests for item in r.items)
-    hstu.predict(exported, data=dataset.path, requests=folder / "requests.csv", output=folder / "scores.csv",
-                 progress=None)
+    hstu.predict(
+        exported, data=dataset.path, requests=folder / "requests.csv", output=folder / "scores.csv", progress=None
+    )
     with open(folder / "scores.csv", newline="") as file:
         scores = np.array([row["score"] for row in csv.DictReader(file)], np.float32).reshape(len(requests), -1)
     return list(zip(requests, scores))
@@ -195,11 +196,13 @@ def test_a_scorer_is_neither_copied_nor_pickled(scorer):
 def test_vectors_of_users_find_the_items_of_predict(folder):
     """Retrieval: no candidates, and a catalogue that comes from the model and `data`."""
     hstu.call("generate", "shop", events=1000, output=folder / "clicks", format="csv", progress=None)
-    clicks = hstu.prepare("csv", schema=folder / "clicks/schema.toml", input=folder / "clicks",
-                          output=folder / "catalogue", progress=None)
+    clicks = hstu.prepare(
+        "csv", schema=folder / "clicks/schema.toml", input=folder / "clicks", output=folder / "catalogue", progress=None
+    )
     (folder / "retrieval.toml").write_text(hstu.call("config", "--template", "retrieval", "--for", clicks.path))
-    run = hstu.train(folder / "retrieval.toml", output=folder / "retrieval", set={"training.max_steps": 2},
-                     progress=None)
+    run = hstu.train(
+        folder / "retrieval.toml", output=folder / "retrieval", set={"training.max_steps": 2}, progress=None
+    )
     users = clicks.users.tolist()
     hstu.call("export", run.path, vectors=folder / "vectors", progress=None)
     exported = {name: np.load(folder / f"vectors/{name}.npy") for name in ("users.f32", "user_ids.i64")}

@@ -44,7 +44,17 @@ def test_a_program_in_c_links_the_library_of_the_wheel(tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     source = Path(__file__).resolve().parents[2] / "examples/score_c.c"
-    output("cc", source, "-I", TREE / "include", "-o", tmp_path / "score", "-L", TREE / "lib",
-           "-l:libhstu_score.so.0", f"-Wl,-rpath,{TREE}/lib")
+    output(
+        "cc",
+        source,
+        "-I",
+        TREE / "include",
+        "-o",
+        tmp_path / "score",
+        "-L",
+        TREE / "lib",
+        "-l:libhstu_score.so.0",
+        f"-Wl,-rpath,{TREE}/lib",
+    )
     found = subprocess.run([tmp_path / "score", tmp_path], check=False, capture_output=True, text=True, timeout=60)
     assert found.returncode == 1 and "is not a run" in found.stderr

@@ -125,8 +125,12 @@ def hostile(port, most_body):
         # What a client filtered down to nothing does not mean all items.
         ("/top", b'{"user": 1, "time": 1, "events": {}, "items": [], "k": 2}', 400, "items"),
         ("/vectors", b'{"user": 1, "time": 1, "events": {}}', 400, "vectors"),
-        ("/score", b'{"requests": [' + b",".join([b'{"user": 1, "time": 1, "events": {}, "items": [1]}'] * 4) + b"]}",
-         400, "4 requests in one body: at most 3"),
+        (
+            "/score",
+            b'{"requests": [' + b",".join([b'{"user": 1, "time": 1, "events": {}, "items": [1]}'] * 4) + b"]}",
+            400,
+            "4 requests in one body: at most 3",
+        ),
         ("/nothing", b"{}", 404, "/score"),
     ]:
         expect_refused(port, path, body, status, words)

@@ -39,10 +39,22 @@ name = "bad"
 bit = 2
 when = ["kind = b"]
 """
-SETTINGS = {"data.path": "ds", "data.history_length": 8, "model.embedding_dim": 8, "model.dim": 8, "model.layers": 1,
-            "model.heads": 1, "model.preprocessor_hidden": 8, "model.head_hidden": 8, "training.batch_size": 32,
-            "training.epochs": 1, "evaluation.patience": 0, "checkpoint.every_steps": 3, "checkpoint.keep": 2,
-            "checkpoint.publish": "published"}
+SETTINGS = {
+    "data.path": "ds",
+    "data.history_length": 8,
+    "model.embedding_dim": 8,
+    "model.dim": 8,
+    "model.layers": 1,
+    "model.heads": 1,
+    "model.preprocessor_hidden": 8,
+    "model.head_hidden": 8,
+    "training.batch_size": 32,
+    "training.epochs": 1,
+    "evaluation.patience": 0,
+    "checkpoint.every_steps": 3,
+    "checkpoint.keep": 2,
+    "checkpoint.publish": "published",
+}
 HEADER = "user,item,at,kind,brand\n"
 FIRST_SECOND, DAY, EVENTS = 1_700_000_000, 86_400, 150
 USERS, ITEMS = 20, 25  # of the first day; each further one has some new ones
@@ -89,8 +101,19 @@ class Server:
 
     def start(self, kill=None):
         self.kill = kill
-        self.process = self.life.start("serve", *self.words, "--watch-seconds", 0.05, "--port", 0, "--threads", 1,
-                                       kill=kill, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.process = self.life.start(
+            "serve",
+            *self.words,
+            "--watch-seconds",
+            0.05,
+            "--port",
+            0,
+            "--threads",
+            1,
+            kill=kill,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         said = ""
         for line in self.process.stderr:
             said += line
@@ -135,8 +158,12 @@ class Server:
         answers = []
         for user in (1, USERS - 1, USERS + 3 * day - 1, 10_000):
             now = FIRST_SECOND + DAY * (day + 1)
-            body = {"user": user, "time": now, "items": list(range(0, ITEMS + 4 * day, 3)),
-                    "events": {"item": [3, 5, 8], "time": [now - 300, now - 200, now - 100], "action": [1, 2, 1]}}
+            body = {
+                "user": user,
+                "time": now,
+                "items": list(range(0, ITEMS + 4 * day, 3)),
+                "events": {"item": [3, 5, 8], "time": [now - 300, now - 200, now - 100], "action": [1, 2, 1]},
+            }
             answers.append(self.ask("/score", body)["scores"])
         return answers
 
@@ -161,12 +188,16 @@ class Life:
         self.keys = ["--s3-endpoint", self.store.url, "--s3-region", self.store.region, "--s3-credentials", "keys"]
 
     def start(self, *words, kill=None, **streams):
-        environment = os.environ | {"LD_PRELOAD": str(self.tool.shim), "KILLS_LOG": str(self.log),
-                                    "OMP_WAIT_POLICY": "passive"}
+        environment = os.environ | {
+            "LD_PRELOAD": str(self.tool.shim),
+            "KILLS_LOG": str(self.log),
+            "OMP_WAIT_POLICY": "passive",
+        }
         if kill:
             environment["KILLS_AT"] = str(kill)
-        return subprocess.Popen([self.tool.program, *map(str, words)], cwd=self.folder, env=environment, text=True,
-                                **streams)
+        return subprocess.Popen(
+            [self.tool.program, *map(str, words)], cwd=self.folder, env=environment, text=True, **streams
+        )
 
     def count(self, kill):
         self.plan.done(kill)
@@ -197,8 +228,9 @@ class Life:
                 return
             if not killed and disturbed <= 0:
                 log = self.folder / "run" / "follow.log"
-                raise Difference(f"hstu {words}: status {status}\n{said}\n" +
-                                 (log.read_text()[-800:] if log.exists() else ""))
+                raise Difference(
+                    f"hstu {words}: status {status}\n{said}\n" + (log.read_text()[-800:] if log.exists() else "")
+                )
             if not killed:
                 time.sleep(0.1)
 
@@ -206,17 +238,39 @@ class Life:
         self.call(label, "follow", "events", "--schema", "schema.toml", "--run", "run", "--once", "--threads", 1)
 
     def day_zero(self):
-        self.call("prepare", "prepare", "csv", "--schema", "schema.toml", "--input", "first", "--output", "ds",
-                  "--threads", 1, "--min-history", 1, done=(self.folder / "ds").exists)
-        config = subprocess.run([self.tool.program, "config", "--template", "--for", "ds"], cwd=self.folder, text=True,
-                                capture_output=True, check=True).stdout
+        self.call(
+            "prepare",
+            "prepare",
+            "csv",
+            "--schema",
+            "schema.toml",
+            "--input",
+            "first",
+            "--output",
+            "ds",
+            "--threads",
+            1,
+            "--min-history",
+            1,
+            done=(self.folder / "ds").exists,
+        )
+        config = subprocess.run(
+            [self.tool.program, "config", "--template", "--for", "ds"],
+            cwd=self.folder,
+            text=True,
+            capture_output=True,
+            check=True,
+        ).stdout
         (self.folder / "config.toml").write_text(config)
         settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-        self.call("train", "train", "config.toml", "--output", "run", *settings, "--threads", 1,
-                  done=lambda: self.resumed())
+        self.call(
+            "train", "train", "config.toml", "--output", "run", *settings, "--threads", 1, done=lambda: self.resumed()
+        )
         self.publish("publish 0")
-        servers = [Server(self, "published/current", "--watch", "published"),
-                   Server(self, URL, "--watch", URL, "--beside", "served", *self.keys)]
+        servers = [
+            Server(self, "published/current", "--watch", "published"),
+            Server(self, URL, "--watch", URL, "--beside", "served", *self.keys),
+        ]
         for server in servers:
             server.start()
         return servers
@@ -229,25 +283,26 @@ class Life:
         return False
 
     def publish(self, label):
-        self.call(label, "publish", "run", "--to", URL, "--beside", "other", "--keep", 2, "--full-every", 3,
-                  *self.keys)
+        self.call(label, "publish", "run", "--to", URL, "--beside", "other", "--keep", 2, "--full-every", 3, *self.keys)
 
     def bring(self, day, disturbance):
         """The day's file comes, and is whole in the end."""
         path, text = self.folder / "events" / f"day-{day}.csv", events_of(day)
         if disturbance == "grows":
-            write(path, text[:len(text) // 2], age=0)
+            write(path, text[: len(text) // 2], age=0)
             self.follow(f"wait {day}")
             state = self.folder / "run" / "follow.json"
             if state.exists() and path.name in state.read_text():
                 raise Difference(f"half of {path.name} was read")
         if disturbance == "copied":
+
             def copy():
                 with path.open("w") as file:
                     for begin in range(0, len(text), 500):
-                        file.write(text[begin:begin + 500])
+                        file.write(text[begin : begin + 500])
                         file.flush()
                         time.sleep(0.05)
+
             copying = threading.Thread(target=copy)
             copying.start()
             self.follow(f"wait {day}")
@@ -276,17 +331,24 @@ class Life:
         for server in servers:
             server.expect_step(step)
         end = time.monotonic() + 10  # a server removes what is old behind its step forward
-        while leftovers := [os.path.join(folder, name) for folder, folders, files in os.walk(self.folder)
-                            for name in folders + files if LEFTOVER.search(name)]:
+        while leftovers := [
+            os.path.join(folder, name)
+            for folder, folders, files in os.walk(self.folder)
+            for name in folders + files
+            if LEFTOVER.search(name)
+        ]:
             if time.monotonic() > end:
                 raise Difference(f"left behind: {leftovers}")
             time.sleep(0.02)
         checkpoints = self.folder / "run" / "checkpoints"
-        return {"step": step, "dataset": digest(self.folder / "ds"),
-                "checkpoint": digest((checkpoints / "current").resolve()),
-                "published": digest((self.folder / "other" / "current").resolve()),
-                "served": digest((self.folder / "served" / "current").resolve()),
-                "scores": [server.scores(day) for server in servers]}
+        return {
+            "step": step,
+            "dataset": digest(self.folder / "ds"),
+            "checkpoint": digest((checkpoints / "current").resolve()),
+            "published": digest((self.folder / "other" / "current").resolve()),
+            "served": digest((self.folder / "served" / "current").resolve()),
+            "scores": [server.scores(day) for server in servers],
+        }
 
     def live(self, days, compare):
         servers = []

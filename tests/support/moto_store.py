@@ -39,9 +39,14 @@ class Moto:
     """A process of moto's server; `settings` are environment variables of it."""
 
     def __init__(self, **settings):
-        self.process = subprocess.Popen([sys.executable, "-B", "-c", SERVER], text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        env=os.environ | {"PYTHONPATH": str(wheels.folder("moto"))} | settings)
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", "-c", SERVER],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(wheels.folder("moto"))} | settings,
+        )
         self.port = self.read_port()
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
         self.users = 0
@@ -69,9 +74,15 @@ class Moto:
         self.process.wait(timeout=20)
 
     def client(self, service, keys):
-        return boto3.client(service, endpoint_url=f"http://127.0.0.1:{self.port}", region_name=REGION,
-                            aws_access_key_id=keys.id, aws_secret_access_key=keys.secret,
-                            aws_session_token=keys.token or None, config=botocore.config.Config(proxies={}))
+        return boto3.client(
+            service,
+            endpoint_url=f"http://127.0.0.1:{self.port}",
+            region_name=REGION,
+            aws_access_key_id=keys.id,
+            aws_secret_access_key=keys.secret,
+            aws_session_token=keys.token or None,
+            config=botocore.config.Config(proxies={}),
+        )
 
     def new_user(self, *statements):
         """The keys of a user with these rights."""

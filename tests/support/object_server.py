@@ -26,10 +26,20 @@ def expected_signature(method, path, headers, names, scope, secret=KEYS.secret):
     path, _, query = path.partition("?")
     pairs = sorted(pair.partition("=")[::2] for pair in query.split("&") if pair)
     lines = [f"{name}:{' '.join(headers[name].split())}" for name in names]
-    request = "\n".join([method, path, "&".join(f"{k}={v}" for k, v in pairs), *lines, "", ";".join(names),
-                         headers["x-amz-content-sha256"]])
-    text = "\n".join(["AWS4-HMAC-SHA256", headers["x-amz-date"], "/".join(scope),
-                      hashlib.sha256(request.encode()).hexdigest()])
+    request = "\n".join(
+        [
+            method,
+            path,
+            "&".join(f"{k}={v}" for k, v in pairs),
+            *lines,
+            "",
+            ";".join(names),
+            headers["x-amz-content-sha256"],
+        ]
+    )
+    text = "\n".join(
+        ["AWS4-HMAC-SHA256", headers["x-amz-date"], "/".join(scope), hashlib.sha256(request.encode()).hexdigest()]
+    )
     key = f"AWS4{secret}".encode()
     for part in scope:
         key = sign(key, part)
@@ -138,8 +148,10 @@ class Store:
 
     def wrong_signature(self, request):
         headers = {name.lower(): value for name, value in request.headers.items()}
-        match = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^,]*), ?SignedHeaders=([^,]*), ?Signature=([0-9a-f]{64})",
-                             headers.get("authorization", ""))
+        match = re.fullmatch(
+            r"AWS4-HMAC-SHA256 Credential=([^,]*), ?SignedHeaders=([^,]*), ?Signature=([0-9a-f]{64})",
+            headers.get("authorization", ""),
+        )
         if not match:
             return "AccessDenied", "Access Denied"
         key, *scope = match[1].split("/")
@@ -167,15 +179,24 @@ class Store:
         keys = sorted(key for key in self.objects if self.ignore_prefixes or key.startswith(prefix))
         begin = int(query.get("continuation-token", "to+ken/=0").removeprefix("to+ken/="))
         escape = xml.sax.saxutils.escape
-        entries = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>2024-05-01T00:00:00.000Z</LastModified>"
-                          f"<ETag>{escape(self.listed_etag or self.etag(key), {chr(34): '&quot;'})}</ETag>"
-                          f"<Size>{len(self.objects[key])}</Size></Contents>" for key in keys[begin:begin + self.page])
+        entries = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>2024-05-01T00:00:00.000Z</LastModified>"
+            f"<ETag>{escape(self.listed_etag or self.etag(key), {chr(34): '&quot;'})}</ETag>"
+            f"<Size>{len(self.objects[key])}</Size></Contents>"
+            for key in keys[begin : begin + self.page]
+        )
         more = begin + self.page < len(keys)
         after = f"<NextContinuationToken>to+ken/={begin + self.page}</NextContinuationToken>" if more else ""
-        self.send(request, 200, ('<?xml version="1.0" encoding="UTF-8"?>\n'
-                                 '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-                                 f"<Prefix>{escape(prefix)}</Prefix><IsTruncated>{str(more).lower()}</IsTruncated>"
-                                 f"{after}{entries}</ListBucketResult>").encode())
+        self.send(
+            request,
+            200,
+            (
+                '<?xml version="1.0" encoding="UTF-8"?>\n'
+                '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+                f"<Prefix>{escape(prefix)}</Prefix><IsTruncated>{str(more).lower()}</IsTruncated>"
+                f"{after}{entries}</ListBucketResult>"
+            ).encode(),
+        )
 
     def get(self, request, key):
         content = self.objects[key]
@@ -190,7 +211,7 @@ class Store:
             cut = self.cuts > 0 and len(content) - begin > 100
             self.cuts -= cut
             self.busy = self.busy_after_cuts if cut and self.busy_after_cuts else self.busy
-        sent = content[begin:begin + (len(content) - begin) // 2] if cut else content[begin:]
+        sent = content[begin : begin + (len(content) - begin) // 2] if cut else content[begin:]
         self.send(request, 206 if begin else 200, sent, len(content) - begin)
         if cut:
             self.drop(request)
@@ -229,8 +250,10 @@ class Store:
 
     def complete(self, request, key, upload, body):
         parts = self.uploads[upload][1]
-        named = [(int(number), xml.sax.saxutils.unescape(etag, {"&quot;": '"'})) for number, etag in
-                 re.findall(r"<Part><PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag></Part>", body)]
+        named = [
+            (int(number), xml.sax.saxutils.unescape(etag, {"&quot;": '"'}))
+            for number, etag in re.findall(r"<Part><PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag></Part>", body)
+        ]
         for number, etag in named:
             if number not in parts or etag != f'"{hashlib.md5(parts[number]).hexdigest()}"':
                 return self.fail(request, 400, "InvalidPart", f"Part {number}")
@@ -255,17 +278,28 @@ class Store:
         if "uploads" in self.denied:
             return self.fail(request, 403, "AccessDenied", "Access Denied")
         after = (query.get("key-marker", ""), query.get("upload-id-marker", ""))
-        begun = sorted((key, upload) for upload, (key, _) in self.uploads.items()
-                       if key.startswith(query["prefix"]) and (key, upload) > after)
+        begun = sorted(
+            (key, upload)
+            for upload, (key, _) in self.uploads.items()
+            if key.startswith(query["prefix"]) and (key, upload) > after
+        )
         escape = xml.sax.saxutils.escape
-        entries = "".join(f"<Upload><Key>{escape(key)}</Key><UploadId>{upload}</UploadId></Upload>"
-                          for key, upload in begun[:self.page])
+        entries = "".join(
+            f"<Upload><Key>{escape(key)}</Key><UploadId>{upload}</UploadId></Upload>"
+            for key, upload in begun[: self.page]
+        )
         next_ = ""
         if len(begun) > self.page:
             key, upload = begun[self.page - 1]
             next_ = f"<NextKeyMarker>{escape(key)}</NextKeyMarker><NextUploadIdMarker>{upload}</NextUploadIdMarker>"
-        self.send(request, 200, (f"<ListMultipartUploadsResult><IsTruncated>{str(bool(next_)).lower()}</IsTruncated>"
-                                 f"{next_}{entries}</ListMultipartUploadsResult>").encode())
+        self.send(
+            request,
+            200,
+            (
+                f"<ListMultipartUploadsResult><IsTruncated>{str(bool(next_)).lower()}</IsTruncated>"
+                f"{next_}{entries}</ListMultipartUploadsResult>"
+            ).encode(),
+        )
         return None
 
     def list_parts(self, request, query):
@@ -273,13 +307,21 @@ class Store:
             return self.fail(request, 404, "NoSuchUpload", "The specified upload does not exist.")
         parts = self.uploads[query["uploadId"]][1]
         numbers = sorted(number for number in parts if number > int(query.get("part-number-marker", "0")))
-        shown = numbers[:self.page]
-        entries = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{hashlib.md5(parts[number]).hexdigest()}"
-                          f"&quot;</ETag><Size>{len(parts[number])}</Size></Part>" for number in shown)
+        shown = numbers[: self.page]
+        entries = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{hashlib.md5(parts[number]).hexdigest()}"
+            f"&quot;</ETag><Size>{len(parts[number])}</Size></Part>"
+            for number in shown
+        )
         more = len(numbers) > len(shown)
         next_ = f"<NextPartNumberMarker>{shown[-1]}</NextPartNumberMarker>" if more else ""
-        self.send(request, 200, (f"<ListPartsResult><IsTruncated>{str(more).lower()}</IsTruncated>{next_}{entries}"
-                                 "</ListPartsResult>").encode())
+        self.send(
+            request,
+            200,
+            (
+                f"<ListPartsResult><IsTruncated>{str(more).lower()}</IsTruncated>{next_}{entries}</ListPartsResult>"
+            ).encode(),
+        )
         return None
 
     def drop(self, request):

@@ -26,10 +26,26 @@ def hstu(*words, status=0):
 def train(folder, **model):
     """A run with checkpoints of the steps 5, 10, 15 and 20."""
     hstu("generate", "yambda", "--users", 40, "--days", 12, "--items", 100, "--seed", 1, "--output", folder / "events")
-    hstu("prepare", "yambda", "--input", folder / "events", "--output", folder / "dataset", "--test-days", 0,
-         "--min-history", 0)
-    settings = {"data.path": folder / "dataset", "training.max_steps": 20, "checkpoint.every_steps": 5,
-                "checkpoint.keep": 10, "training.batch_size": 16, "data.history_length": 16}
+    hstu(
+        "prepare",
+        "yambda",
+        "--input",
+        folder / "events",
+        "--output",
+        folder / "dataset",
+        "--test-days",
+        0,
+        "--min-history",
+        0,
+    )
+    settings = {
+        "data.path": folder / "dataset",
+        "training.max_steps": 20,
+        "checkpoint.every_steps": 5,
+        "checkpoint.keep": 10,
+        "training.batch_size": 16,
+        "data.history_length": 16,
+    }
     settings |= {f"model.{key}": value for key, value in model.items()}
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     hstu("train", SOURCE / "configs/quickstart.toml", "--output", folder / "run", *words)
@@ -48,12 +64,28 @@ class Place:
         (folder / "keys").write_text(keys.text())
 
     def of_store(self):
-        return ["--s3-endpoint", self.store.url, "--s3-region", self.store.region, "--s3-credentials",
-                self.folder / "keys"]
+        return [
+            "--s3-endpoint",
+            self.store.url,
+            "--s3-region",
+            self.store.region,
+            "--s3-credentials",
+            self.folder / "keys",
+        ]
 
     def words(self, step, *more):
-        return ["publish", self.run, "--to", self.url, "--checkpoint", step, "--s3-part", self.part, *self.of_store(),
-                *more]
+        return [
+            "publish",
+            self.run,
+            "--to",
+            self.url,
+            "--checkpoint",
+            step,
+            "--s3-part",
+            self.part,
+            *self.of_store(),
+            *more,
+        ]
 
     def publish(self, step, *more, status=0):
         return hstu(*self.words(step, *more), status=status)
@@ -77,8 +109,11 @@ class Place:
 
     def published(self):
         """The names of all whole exports."""
-        return sorted(key.removeprefix(self.prefix).removesuffix(".json") for key in self.store.objects
-                      if key.endswith(".json") and "/" not in key.removeprefix(self.prefix))
+        return sorted(
+            key.removeprefix(self.prefix).removesuffix(".json")
+            for key in self.store.objects
+            if key.endswith(".json") and "/" not in key.removeprefix(self.prefix)
+        )
 
     def steps(self):
         return [int(name.removeprefix("step_").split("-")[0]) for name in self.published()]
@@ -100,8 +135,17 @@ class Place:
 
     def serve(self, *words, status=None):
         """A server of the store, and its port."""
-        command = [PROGRAM, "serve", self.url, "--beside", self.folder / "served", "--port", 0, *self.of_store(),
-                   *words]
+        command = [
+            PROGRAM,
+            "serve",
+            self.url,
+            "--beside",
+            self.folder / "served",
+            "--port",
+            0,
+            *self.of_store(),
+            *words,
+        ]
         process = subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True)
         said = ""
         for line in process.stderr:
@@ -130,8 +174,9 @@ def expect_step(port, step):
 
 
 def expect_same_folders(one, other):
-    names = [sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-             for folder in (one, other)]
+    names = [
+        sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()) for folder in (one, other)
+    ]
     assert names[0] == names[1] and names[0]
     _, different, missing = filecmp.cmpfiles(one, other, names[0], shallow=False)
     assert not different and not missing, (different, missing)

@@ -30,10 +30,23 @@ class Place:
     def prepare(self, *words, source=None, option="--output", output="data", profile="shop"):
         """Exit status and what was printed; without a profile, requests are not signed."""
         keys = ["--s3-credentials", self.folder / "keys", "--s3-profile", profile] if profile else []
-        command = [PROGRAM, "prepare", "csv", "--schema", self.folder / "shop.toml",
-                   "--input", source or f"s3://{self.bucket}/{self.prefix.removesuffix('/')}",
-                   option, self.folder / output, "--s3-endpoint", self.store.url, "--s3-region", self.store.region,
-                   *keys, *words]
+        command = [
+            PROGRAM,
+            "prepare",
+            "csv",
+            "--schema",
+            self.folder / "shop.toml",
+            "--input",
+            source or f"s3://{self.bucket}/{self.prefix.removesuffix('/')}",
+            option,
+            self.folder / output,
+            "--s3-endpoint",
+            self.store.url,
+            "--s3-region",
+            self.store.region,
+            *keys,
+            *words,
+        ]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=300)
         return done.returncode, done.stdout + done.stderr
 

@@ -1,4 +1,5 @@
 """tools/check-wgmma passes on what its command prints and returns, and fails where ptxas serialised wgmma."""
+
 import pathlib
 import subprocess
 

@@ -1,6 +1,6 @@
 """tools/download.py against a server of this process: whole files, connections that break, wrong sums.
 
-    python3 tests/tools/download_test.py
+python3 tests/tools/download_test.py
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class Server(http.server.BaseHTTPRequestHandler):
             return
         if Server.breaks > 0 and len(content) > 1000:
             Server.breaks -= 1
-            self.wfile.write(content[begin:begin + 300_000])
+            self.wfile.write(content[begin : begin + 300_000])
             self.wfile.flush()
             self.connection.close()
             return
@@ -73,10 +73,15 @@ def run(*words):
 
 
 def test_the_prepared_files(base, folder):
-    Server.files = {"/metadata/dlrmv4_dataset.uri": f"{base}/data/dlrmv4".encode(),
-                    "/data/dlrmv4/processed_5b/a.npy": EVENTS, "/data/dlrmv4/shared/b": b"bb"}
-    sums = "".join(f"{hashlib.md5(content).hexdigest()}  {name}\n"
-                   for name, content in (("processed_5b/a.npy", EVENTS), ("./shared/b", b"bb")))
+    Server.files = {
+        "/metadata/dlrmv4_dataset.uri": f"{base}/data/dlrmv4".encode(),
+        "/data/dlrmv4/processed_5b/a.npy": EVENTS,
+        "/data/dlrmv4/shared/b": b"bb",
+    }
+    sums = "".join(
+        f"{hashlib.md5(content).hexdigest()}  {name}\n"
+        for name, content in (("processed_5b/a.npy", EVENTS), ("./shared/b", b"bb"))
+    )
     Server.files["/metadata/dlrmv4_dataset.md5"] = sums.encode()
     uri = f"{base}/metadata/dlrmv4_dataset.uri"
     Server.breaks = 2  # which the program continues by itself

@@ -1,4 +1,5 @@
 """./dev mlperf smoke and run, on generated events with a small model: mlperf_verbs_test.py BUILD"""
+
 import json
 import pathlib
 import subprocess
@@ -16,8 +17,12 @@ SMALL = """data.history_length=16 data.min_history=0 model.embedding_dim=8 model
 def verb(*words, succeeds=True):
     """./dev mlperf WORDS, with the programs of BUILD in place of a build of its own."""
     script = 'cd "$1"; build() { :; }; source tools/mlperf-verbs; program=$2/hstu; mlperf "${@:3}"'
-    done = subprocess.run(["bash", "-euc", "called_from=$PWD; " + script, "bash", ROOT, BUILD, *words],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-euc", "called_from=$PWD; " + script, "bash", ROOT, BUILD, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode == 0) == succeeds, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
@@ -30,10 +35,30 @@ def events(run, name):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        subprocess.run([BUILD / "hstu", "generate", "yambda", "--users", "20", "--days", "302", "--items", "200",
-                        "--seed", "1", "--output", folder / "events"], check=True, capture_output=True)
-        subprocess.run([BUILD / "hstu", "prepare", "yambda", "--input", folder / "events", "--output", folder / "data"],
-                       check=True, capture_output=True)
+        subprocess.run(
+            [
+                BUILD / "hstu",
+                "generate",
+                "yambda",
+                "--users",
+                "20",
+                "--days",
+                "302",
+                "--items",
+                "200",
+                "--seed",
+                "1",
+                "--output",
+                folder / "events",
+            ],
+            check=True,
+            capture_output=True,
+        )
+        subprocess.run(
+            [BUILD / "hstu", "prepare", "yambda", "--input", folder / "events", "--output", folder / "data"],
+            check=True,
+            capture_output=True,
+        )
         small = [word for key in SMALL.split() for word in ("--set", key)]
         verb("smoke", folder / "data", folder / "smoke", *small)
         end = events(folder / "smoke", "end")[0]

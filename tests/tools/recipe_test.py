@@ -1,6 +1,6 @@
 """tools/recipe on a small log, with two seeds and two variants.
 
-    python3 tests/tools/recipe_test.py BUILD      BUILD has hstu and hstu-prepare
+python3 tests/tools/recipe_test.py BUILD      BUILD has hstu and hstu-prepare
 """
 
 import json
@@ -31,8 +31,22 @@ def recipe(*words):
 
 def test_seeds_and_variants(build, folder):
     write_log(folder)
-    words = ["beauty", "--data", folder, "--output", folder / "out", "--bin", build, "--device", "host", "--seeds", "2",
-             "--variants", "base,ties-shuffled", *(word for key in TINY for word in ("--set", key))]
+    words = [
+        "beauty",
+        "--data",
+        folder,
+        "--output",
+        folder / "out",
+        "--bin",
+        build,
+        "--device",
+        "host",
+        "--seeds",
+        "2",
+        "--variants",
+        "base,ties-shuffled",
+        *(word for key in TINY for word in ("--set", key)),
+    ]
     done = recipe(*words)
     assert done.returncode == 0, done.stderr
     results = json.loads((folder / "out" / "recipe.json").read_text())
@@ -53,8 +67,20 @@ def test_rows_with_ratings_and_filters(build, folder):
             for step in range(4 if user == 0 else 6):
                 rows.write(f"A{user},000{(user + step) % 8},5.0,{1000000000 + 60 * step}\n")
         rows.write("A1,rare,1.0,1000000000\n")
-    done = recipe("books-meta", "--data", folder, "--output", folder / "books", "--bin", build, "--device", "host",
-                  "--seeds", "1", *(word for key in TINY for word in ("--set", key)))
+    done = recipe(
+        "books-meta",
+        "--data",
+        folder,
+        "--output",
+        folder / "books",
+        "--bin",
+        build,
+        "--device",
+        "host",
+        "--seeds",
+        "1",
+        *(word for key in TINY for word in ("--set", key)),
+    )
     assert done.returncode == 0, done.stderr
     parts = json.loads((folder / "books" / "recipe.json").read_text())["base"][0]["parts"]
     assert parts["not_tied"]["n"] == 19, parts

@@ -1,6 +1,6 @@
 """tools/scale on two ranks of this machine's processors, at tiny sizes.
 
-    python3 tests/tools/scale_test.py BUILD      BUILD has hstu and hstu-prepare
+python3 tests/tools/scale_test.py BUILD      BUILD has hstu and hstu-prepare
 """
 
 import json
@@ -12,8 +12,17 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "scale"
-CASES = ["dlrm/weak/1", "dlrm/weak/2", "fixed/profile/2", "zipf/none/2", "backend/prefetch/2", "resume/*",
-         "killed/2", "fixed/tensor2/2", "long/2"]
+CASES = [
+    "dlrm/weak/1",
+    "dlrm/weak/2",
+    "fixed/profile/2",
+    "zipf/none/2",
+    "backend/prefetch/2",
+    "resume/*",
+    "killed/2",
+    "fixed/tensor2/2",
+    "long/2",
+]
 
 
 def run(build, folder, *words):
@@ -26,8 +35,15 @@ def test_cases(build, folder):
     status, cases = run(build, folder, *(word for case in CASES for word in ("--only", case)))
     assert status == 0, {name: case.get("error") for name, case in cases.items()}
     assert len(cases) == len(CASES), list(cases)
-    for name in ("dlrm/weak/1", "dlrm/weak/2", "zipf/none/2", "backend/prefetch/2", "resume/2to1",
-                 "fixed/tensor2/2", "long/2"):
+    for name in (
+        "dlrm/weak/1",
+        "dlrm/weak/2",
+        "zipf/none/2",
+        "backend/prefetch/2",
+        "resume/2to1",
+        "fixed/tensor2/2",
+        "long/2",
+    ):
         low, middle, high = cases[name]["step_ms"]
         assert 0 < low <= middle <= high, cases[name]
         assert cases[name]["samples_per_s"] > 0, cases[name]
@@ -60,8 +76,11 @@ def test_exposed_time_is_that_beside_no_work():
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     test_exposed_time_is_that_beside_no_work()
-    tests = [test_cases, test_a_case_that_fails_is_recorded_and_the_next_one_begins,
-             test_no_case_begins_after_the_limit_of_time]
+    tests = [
+        test_cases,
+        test_a_case_that_fails_is_recorded_and_the_next_one_begins,
+        test_no_case_begins_after_the_limit_of_time,
+    ]
     for test in tests:
         with tempfile.TemporaryDirectory() as folder:
             test(build, pathlib.Path(folder))
