@@ -146,7 +146,7 @@ Server::Server(const ServeOptions& options) : options_(options) {
   metrics_.add_load(true);
   http_ = std::make_unique<HttpServer>(
       options.http,
-      [this](HttpRequest request, HttpServer::Respond respond) { handle(std::move(request), respond); },
+      [this](const HttpRequest& request, const HttpServer::Respond& respond) { handle(request, respond); },
       [this](int status, double seconds) { metrics_.add("other", status, seconds); });
   http_->start();
   if (options.watch.empty()) return;
@@ -170,7 +170,7 @@ std::int64_t Server::stop() {
   return http_->stop();
 }
 
-void Server::handle(HttpRequest request, const HttpServer::Respond& respond) {
+void Server::handle(const HttpRequest& request, const HttpServer::Respond& respond) {
   const Clock::time_point start = Clock::now();
   const std::optional<Asked> asked = asked_by(request.path);
   const bool is_page = request.path == "/health" || request.path == "/ready" || request.path == "/metrics";

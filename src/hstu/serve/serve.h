@@ -42,7 +42,7 @@ class Server {
   std::string model() const { return queue_->model()->version(); }
 
  private:
-  void handle(HttpRequest request, const HttpServer::Respond& respond);
+  void handle(const HttpRequest& request, const HttpServer::Respond& respond);
   void answer(const HttpRequest& request, Asked asked, const HttpServer::Respond& respond);
   std::string health() const;
   HttpAnswer ready() const;
