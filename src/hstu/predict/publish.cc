@@ -138,7 +138,7 @@ void remove_unusable(const Path& folder) {
       if (!is_export(path)) continue;
       open_model_folder(path);
       read_manifest(ExportFolder{path}.dataset());
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {  // want of memory or of files proves nothing
       print_note("WARNING: {}: it is removed, and exported again where it is needed: {}\n", path.string(),
                  error.what());
       remove_export(path);
@@ -175,7 +175,6 @@ void export_again(const Path& path, ExportOptions next) {
   }
   export_model(next);
   replace_folder(next.output, path);
-  sync_folder(path.parent_path());
 }
 
 Path publish_in(const Path& folder, const PublishOptions& options) {
